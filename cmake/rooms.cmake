@@ -240,7 +240,7 @@ paddle_room(formats DEPENDS base tensor
   SOURCES ${PADDLE_WIRE_SOURCES} EXCLUDE "/engine/formats/(hdf5|sound|compressed)/module/")
 # Kernels of GPUs are text that is compiled at run time.
 paddle_embed_text(kernels ../tensor/box_muller-inl.h box_muller.h kBoxMuller)
-foreach(text attention channels convolution copy gather group index matmul pool prelude random recurrent rows
+foreach(text attend attention channels convolution copy gather group index matmul pool prelude random recurrent rows
         scalar sort update)
   string(SUBSTRING ${text} 0 1 first)
   string(TOUPPER ${first} first)

@@ -1,9 +1,10 @@
-// Scaled dot-product attention and its gradient for all float types: products of matrices, with the
-// scores of some heads at a time in scratch.
+// Scaled dot-product attention and its gradient for all float types and sizes: products of
+// matrices, with the scores of some heads at a time in scratch. fused_attention.cc needs no
+// scratch.
 
 #include <algorithm>
-#include <array>
 
+#include "kernels/cuda/attention.h"
 #include "kernels/cuda/device_types.h"
 #include "kernels/cuda/matmul.h"
 #include "kernels/cuda/prepare.h"
@@ -109,23 +110,6 @@ Matrix scores_matrix(const Parts& parts, DType compute) {
   return {compute, parts.heads_at_once * head, parts.keys, head, 1};
 }
 
-struct MaskLayout {
-  const char* type = "bool";
-  std::array<int64_t, 4> strides{};
-  bool fits = true;
-
-  MaskLayout(const Layout& mask, const Parts& parts) {
-    if (!mask.present) return;
-    type = device_type(mask.dtype);
-    const int64_t full[4] = {parts.batch, parts.heads, parts.queries, parts.keys};
-    fits = type && mask.shape.size() <= 4 && (mask.dtype == DType::kBool || is_float(mask.dtype));
-    if (!fits) return;
-    const size_t missing = 4 - mask.shape.size();
-    for (size_t d = missing; d < 4; ++d)
-      strides[d] = mask.shape[d - missing] == 1 && full[d] != 1 ? 0 : mask.strides[d - missing];
-  }
-};
-
 void set_sizes(AttentionArguments& arguments, const Parts& parts, const MaskLayout& mask,
                bool causal) {
   arguments.heads = parts.heads;
@@ -139,7 +123,20 @@ int64_t row_blocks(const AttentionArguments& arguments) {
   return std::min(arguments.count * arguments.queries, int64_t{1} << 20);
 }
 
-bool all_float(std::span<const Layout> operands, size_t first) {
+}  // namespace
+
+MaskLayout::MaskLayout(const Layout& mask, const Layout& q, const Layout& k) {
+  if (!mask.present) return;
+  type = device_type(mask.dtype);
+  const int64_t full[4] = {q.shape[0], q.shape[2], q.shape[1], k.shape[1]};
+  fits = type && mask.shape.size() <= 4 && (mask.dtype == DType::kBool || is_float(mask.dtype));
+  if (!fits) return;
+  const size_t missing = 4 - mask.shape.size();
+  for (size_t d = missing; d < 4; ++d)
+    strides[d] = mask.shape[d - missing] == 1 && full[d] != 1 ? 0 : mask.strides[d - missing];
+}
+
+bool are_attention_operands(std::span<const Layout> operands, size_t first) {
   for (size_t i = first; i < first + 3; ++i)
     if (!compute_name(operands[i].dtype) || operands[i].dtype != operands[first].dtype ||
         operands[i].shape.size() != 4)
@@ -148,15 +145,14 @@ bool all_float(std::span<const Layout> operands, size_t first) {
          operands[first].shape[2] == operands[first + 2].shape[2];
 }
 
-}  // namespace
-
 std::unique_ptr<Kernel> prepare_attention(const KernelRequest& request) {
   const AttentionAttrs attrs(request.attrs);
-  if (!all_float(request.operands, 0)) return nullptr;
+  if (!are_attention_operands(request.operands, 0)) return nullptr;
+  if (auto fused = prepare_fused_attention(request)) return fused;
   const Layout &q = request.operands[0], &k = request.operands[1], &v = request.operands[2];
   const Parts parts(q, k, v);
   const DType compute = computed_as(q.dtype);
-  const MaskLayout mask(request.operands[3], parts);
+  const MaskLayout mask(request.operands[3], q, k);
   if (!mask.fits || request.results[1].dtype != compute) return nullptr;
   if (request.results[0].size() == 0 || parts.keys == 0) return nullptr;
   const Matrix queries = Matrix::of(q), keys = Matrix::of(k), values = Matrix::of(v),
@@ -196,12 +192,13 @@ std::unique_ptr<Kernel> prepare_attention(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> prepare_attention_grad(const KernelRequest& request) {
   const AttentionGradAttrs attrs(request.attrs);
-  if (!all_float(request.operands, 1)) return nullptr;
+  if (!are_attention_operands(request.operands, 1)) return nullptr;
+  if (auto fused = prepare_fused_attention_grad(request)) return fused;
   const Layout &g = request.operands[0], &q = request.operands[1], &k = request.operands[2],
                &v = request.operands[3], &o = request.operands[5], &sums = request.operands[6];
   const Parts parts(q, k, v);
   const DType compute = computed_as(q.dtype);
-  const MaskLayout mask(request.operands[4], parts);
+  const MaskLayout mask(request.operands[4], q, k);
   if (!mask.fits || sums.dtype != compute || !compute_name(g.dtype) ||
       computed_as(g.dtype) != compute || !compute_name(o.dtype) || sums.shape.size() != 3)
     return nullptr;

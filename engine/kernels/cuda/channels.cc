@@ -18,6 +18,7 @@ struct ChannelArguments {
   void *new_mean, *new_var, *mean, *rstd;
   void *scale, *shift, *slope;
   void* partial;
+  CUdeviceptr counters;
   int64_t outer, channels, inner, size, count, chunk, chunks;
   Divider inner_size, channel_count;
   double momentum, epsilon;
@@ -60,7 +61,6 @@ struct Channels {
   size_t partial_bytes() const {
     return static_cast<size_t>(base.channels * base.chunks) * 2 * sizeof(double);
   }
-  int64_t channel_blocks() const { return cpu::ceil_div(base.channels, kBlockThreads); }
 };
 
 std::string channel_entry(std::string_view name, const std::string& call) {
@@ -117,15 +117,12 @@ std::unique_ptr<Kernel> prepare_batch_norm(const KernelRequest& request) {
   const std::string vectors =
       str(compute, ", ", type_or(request, 1, compute), ", ", type_or(request, 2, compute), ", ",
           type_or(request, 3, compute), ", ", type_or(request, 4, compute));
-  const bool whole = channels->base.batch && channels->base.chunks == 1;
   const auto program = channel_program(
       request,
-      (whole ? channel_entry("whole", str("whole_channels<", type, ", ", last, ", ", vectors, ">"))
-             : channel_entry("moments", str("channel_moments<", type, ", ", last, ">")) +
-                   channel_entry("statistics", str("channel_statistics<", vectors, ">"))) +
+      channel_entry("statistics",
+                    str("channel_statistics<", type, ", ", last, ", ", vectors, ">")) +
           channel_entry("normalize", str("normalize_channels<", compute, ", ", type, ">")));
-  const Entry moments(program, whole ? "whole" : "moments"), statistics(program, "statistics"),
-      normalize(program, "normalize");
+  const Entry statistics(program, "statistics"), normalize(program, "normalize");
   const size_t partial = channels->base.batch ? channels->partial_bytes() : 0;
   const size_t vector = static_cast<size_t>(channels->base.channels) * sizeof(double);
   std::vector<bool> given;
@@ -151,9 +148,9 @@ std::unique_ptr<Kernel> prepare_batch_norm(const KernelRequest& request) {
         arguments.scale = has_output ? scratch.take() : result(4);
         arguments.shift = has_output ? scratch.take() : result(5);
         if (has_output && !arguments.mean) arguments.mean = scratch.take();
-        if (arguments.batch)
-          moments.launch(context.stream, channels.blocks, arguments.chunks, &arguments);
-        if (!whole) statistics.launch(context.stream, channels.channel_blocks(), &arguments);
+        arguments.counters = context.stream->counters;
+        statistics.launch(context.stream, channels.blocks, arguments.batch ? arguments.chunks : 1,
+                          &arguments);
         if (!has_output || !given[0]) return;
         arguments.out = results[0];
         normalize.launch(context.stream, element_blocks(channels.base.size), &arguments);
@@ -181,17 +178,12 @@ std::unique_ptr<Kernel> prepare_batch_norm_grad(const KernelRequest& request) {
                     *const weight = type_or(request, 4, compute);
   const std::string of_sums =
       str(compute, ", ", grad_type, ", ", type, ", ", channels->last ? "true" : "false");
-  const bool whole = channels->base.chunks == 1;
   const auto program = channel_program(
       request,
-      (whole ? channel_entry("whole", str("whole_channel_grads<", of_sums, ", ", weight, ">"))
-             : channel_entry("sums", str("channel_grad_sums<", of_sums, ">")) +
-                   channel_entry("statistics",
-                                 str("channel_grad_statistics<", compute, ", ", weight, ">"))) +
+      channel_entry("statistics", str("channel_grad_statistics<", of_sums, ", ", weight, ">")) +
           channel_entry("combine",
                         str("combine_channels<", compute, ", ", grad_type, ", ", type, ">")));
-  const Entry sums(program, whole ? "whole" : "sums"), statistics(program, "statistics"),
-      combine(program, "combine");
+  const Entry statistics(program, "statistics"), combine(program, "combine");
   const size_t partial = channels->partial_bytes();
   const size_t vector = static_cast<size_t>(channels->base.channels) * sizeof(double);
   std::vector<bool> given;
@@ -215,8 +207,8 @@ std::unique_ptr<Kernel> prepare_batch_norm_grad(const KernelRequest& request) {
         arguments.scale = has_output ? scratch.take() : result(2);
         arguments.slope = has_output ? scratch.take() : result(3);
         arguments.shift = has_output ? scratch.take() : result(4);
-        sums.launch(context.stream, channels.blocks, arguments.chunks, &arguments);
-        if (!whole) statistics.launch(context.stream, channels.channel_blocks(), &arguments);
+        arguments.counters = context.stream->counters;
+        statistics.launch(context.stream, channels.blocks, arguments.chunks, &arguments);
         if (!has_output || !given[0]) return;
         arguments.out = results[0];
         combine.launch(context.stream, element_blocks(channels.base.size), &arguments);

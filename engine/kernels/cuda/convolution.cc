@@ -13,6 +13,7 @@ namespace {
 struct ConvArguments {
   const void *a, *b, *bias;
   void *out, *partial;
+  CUdeviceptr counters;
   int64_t rows, columns, depth;
   int64_t groups, chunk, chunks;
   int64_t group_in, group_out;
@@ -208,28 +209,25 @@ std::unique_ptr<Kernel> prepare_conv_weight_grad(const KernelRequest& request) {
   }
   // There are few results and long sums, which are divided.
   constexpr int64_t kWantedBlocks = 256, kMinChunk = 256;
+  static_assert(kWantedBlocks <= kStreamCounters);
   const int64_t tiles = cpu::ceil_div(base.rows, kTile) * cpu::ceil_div(base.columns, kTile);
   const int64_t wanted = std::min(kWantedBlocks / (tiles * base.groups), base.depth / kMinChunk);
   if (wanted > 1 && wanted * base.groups < kMaxGridRows) {
     base.chunk = cpu::ceil_div(base.depth, wanted);
     base.chunks = cpu::ceil_div(base.depth, base.chunk);
   }
-  const auto program = conv_program(
-      request,
-      conv_entry("convolve", str("conv_tile<", types->sum, ", ", operands_text,
-                                 ", WeightGradOutput, ", types->out, ", ", types->bias, ">")) +
-          conv_entry("join",
-                     str("conv_join<", types->sum, ", WeightGradOutput, ", types->out, ">")));
-  const Entry entry(program, "convolve"), join(program, "join");
+  const Entry entry(
+      conv_program(request, conv_entry("convolve", str("conv_tile<", types->sum, ", ",
+                                                       operands_text, ", WeightGradOutput, ",
+                                                       types->out, ", ", types->bias, ">"))),
+      "convolve");
   const size_t item = request.operands[0].dtype == DType::kF64 ? 8 : 4;
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         ConvArguments arguments = arguments_of(base, operands, results);
         arguments.partial = context.scratch;
+        arguments.counters = context.stream->counters;
         entry.launch(context.stream, tiles, base.groups * base.chunks, &arguments);
-        if (base.chunks > 1)
-          join.launch(context.stream, std::min<int64_t>(cpu::ceil_div(size, kBlockThreads), 4096),
-                      &arguments);
       },
       base.chunks > 1 ? static_cast<size_t>(base.chunks * size) * item : 0, "cuda:conv_tiles");
 }

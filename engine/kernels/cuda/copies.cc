@@ -27,6 +27,10 @@ struct CopyArguments {
   int64_t size, axes;
   int64_t shape[kMaxCopyAxes], from_strides[kMaxCopyAxes], to_strides[kMaxCopyAxes];
 };
+constexpr size_t kMaxJoinedCopies = 10;
+struct JoinArguments {
+  CopyArguments copies[kMaxJoinedCopies];
+};
 struct FillArguments {
   void* to;
   int64_t size;
@@ -64,7 +68,7 @@ struct Box {
   }
 };
 
-/// Launches the copy of one box.
+/// A copy of one box, whose addresses follow from those of the operands.
 class BoxCopy {
  public:
   BoxCopy(const KernelRequest& request, Box box, int64_t item) {
@@ -78,16 +82,20 @@ class BoxCopy {
     std::copy(box.to.begin(), box.to.end(), arguments_.to_strides);
     from_bytes_ = box.from_offset * item;
     to_bytes_ = box.to_offset * item;
-    constexpr int64_t kSmall = int64_t{1} << 31;
-    entry_ =
-        Entry(copy_program(request), str("copy_", arguments_.size < kSmall ? "" : "large_", item));
+    entry_ = Entry(copy_program(request), str("copy_", is_large() ? "large_" : "", item));
   }
   bool fits() const { return fits_; }
+  bool is_large() const { return arguments_.size >= int64_t{1} << 31; }
+  int64_t size() const { return arguments_.size; }
+  CopyArguments at(const void* from, void* to) const {
+    CopyArguments out = arguments_;
+    out.from = static_cast<const std::byte*>(from) + from_bytes_;
+    out.to = static_cast<std::byte*>(to) + to_bytes_;
+    return out;
+  }
   void launch(paddle_stream stream, const void* from, void* to) const {
     if (arguments_.size == 0) return;
-    CopyArguments arguments = arguments_;
-    arguments.from = static_cast<const std::byte*>(from) + from_bytes_;
-    arguments.to = static_cast<std::byte*>(to) + to_bytes_;
+    const CopyArguments arguments = at(from, to);
     entry_.launch(stream, element_blocks(arguments.size), &arguments);
   }
 
@@ -185,11 +193,24 @@ std::unique_ptr<Kernel> prepare_concat(const KernelRequest& request) {
     if (!copies.back().fits()) return nullptr;
     offset += operand.shape[static_cast<size_t>(axis)];
   }
+  const bool large = std::ranges::any_of(copies, &BoxCopy::is_large);
+  const Entry entry(copy_program(request),
+                    str("join_", large ? "large_" : "", item_size(result.dtype)));
   return make_kernel(
-      [copies = std::move(copies)](const RunContext& context, void* const* operands,
-                                   void* const* results) {
-        for (size_t i = 0; i < copies.size(); ++i)
-          copies[i].launch(context.stream, operands[i], results[0]);
+      [=, copies = std::move(copies)](const RunContext& context, void* const* operands,
+                                      void* const* results) {
+        for (size_t first = 0; first < copies.size(); first += kMaxJoinedCopies) {
+          const size_t count = std::min(kMaxJoinedCopies, copies.size() - first);
+          JoinArguments arguments{};
+          int64_t largest = 0;
+          for (size_t i = 0; i < count; ++i) {
+            arguments.copies[i] = copies[first + i].at(operands[first + i], results[0]);
+            largest = std::max(largest, copies[first + i].size());
+          }
+          if (largest > 0)
+            entry.launch(context.stream, element_blocks(largest), static_cast<int64_t>(count),
+                         &arguments);
+        }
       },
       0, "cuda:copy");
 }

@@ -170,10 +170,13 @@ int create_stream(int device, paddle_stream* stream) {
     auto made = std::make_unique<paddle_stream_s>();
     made->device = device;
     check(api.cuStreamCreate(&made->handle, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-    made->error = address_of(allocate_memory(device, sizeof(DataError)));
+    constexpr size_t kCounterOffset = 256;
+    constexpr size_t kBytes = kCounterOffset + kStreamCounters * sizeof(uint32_t);
+    made->error = address_of(allocate_memory(device, kBytes));
+    made->counters = made->error + kCounterOffset;
     check(api.cuMemHostAlloc(&made->error_on_host, sizeof(DataError), CU_MEMHOSTALLOC_PORTABLE),
           "cuMemHostAlloc");
-    check(api.cuMemsetD8Async(made->error, 0, sizeof(DataError), made->handle), "cuMemsetD8Async");
+    check(api.cuMemsetD8Async(made->error, 0, kBytes, made->handle), "cuMemsetD8Async");
     add_stream(made.get());
     *stream = made.release();
   });

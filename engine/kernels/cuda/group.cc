@@ -35,7 +35,8 @@ class GroupKernel final : public Kernel {
       for (const int64_t bytes : accumulator_bytes_)
         scratch_ += static_cast<size_t>(aligned_bytes(group_.chunks * group_.results * bytes));
     // The arguments, with place for the addresses.
-    words_.resize(group_.reads.size() + group_.stores.size() + 2 * folded_.size());
+    words_.resize(group_.reads.size() + group_.stores.size() + 2 * folded_.size() +
+                  (folded_.empty() ? 0 : 1));
     words_.push_back(static_cast<uint64_t>(group_.size));
     words_.push_back(static_cast<uint64_t>(group_.results));
     words_.push_back(static_cast<uint64_t>(group_.count));
@@ -62,7 +63,6 @@ class GroupKernel final : public Kernel {
     if (request.prepare.codegen) compiled->start();
     one_ = Entry(compiled, "group_1");
     wide_ = Entry(compiled, "group_wide");
-    finish_ = Entry(compiled, "group_finish");
   }
 
   void run(const RunContext& context, void* const* operands, void* const* results) const override {
@@ -79,6 +79,7 @@ class GroupKernel final : public Kernel {
       put(partial);
       if (group_.chunks > 1) partial += aligned_bytes(group_.chunks * group_.results * bytes);
     }
+    if (!folded_.empty()) words[at] = context.stream->counters;
     const int64_t width = is_aligned(operands, results) ? group_.width : 1;
     const Entry& entry = width > 1 ? wide_ : one_;
     if (group_.form == GroupForm::kElements) {
@@ -89,11 +90,6 @@ class GroupKernel final : public Kernel {
         group_.form == GroupForm::kRows ? kBlockThreads / group_.row_threads : 32 * width;
     entry.launch(context.stream, (group_.results + per_block - 1) / per_block, group_.chunks,
                  words.data());
-    if (group_.chunks == 1) return;
-    const bool few = group_.results < 1024;
-    finish_.launch(context.stream,
-                   few ? group_.results : (group_.results + kBlockThreads - 1) / kBlockThreads,
-                   words.data());
   }
   size_t scratch_bytes() const override { return scratch_; }
   std::string implementation() const override { return "cuda:group"; }
@@ -121,7 +117,7 @@ class GroupKernel final : public Kernel {
   std::vector<int64_t> accumulator_bytes_;
   std::vector<Wide> wide_reads_, wide_stores_;
   size_t scratch_ = 0;
-  Entry one_, wide_, finish_;
+  Entry one_, wide_;
 };
 
 std::unique_ptr<Kernel> group_kernel(const FusedRequest& request,

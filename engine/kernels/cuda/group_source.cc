@@ -275,6 +275,7 @@ class Writer {
       text += str("  ", store_type(program_.reductions[k].result), "* result", k, ";\n");
     for (size_t k = 0; k < program_.reductions.size(); ++k)
       text += str("  ", accumulators_[k], "* partial", k, ";\n");
+    if (!program_.reductions.empty()) text += "  uint32_t* counters;\n";
     text += str("  int64_t size, results, count, chunk, chunks;\n  Divider dims[", rank(),
                 "];\n  int64_t element_strides[", rank(), "];\n");
     for (size_t r = 0; r < group_.reads.size(); ++r)
@@ -466,27 +467,13 @@ PADDLE_KERNEL(group_1, Arguments) { all_elements<1>(arguments); }
         text += str("  arguments.partial", k, "[at] = sums.sum", k, ";\n");
     }
     text += "}\n";
-    if (group_.chunks == 1) return;
-    // The chunks are folded in order, by the threads of a block where results are few.
-    text += str("constexpr bool kFewResults = ", group_.results < 1024 ? "true" : "false", ";\n",
-                R"(PADDLE_KERNEL(group_finish, Arguments) {
-  const Index result = kFewResults ? (Index)blockIdx.x : (Index)blockIdx.x * kBlockThreads + threadIdx.x;
-  if (result >= (Index)arguments.results) return;
-  Accumulators sums;
-  for (int chunk = kFewResults ? (int)threadIdx.x : 0; chunk < (int)arguments.chunks;
-       chunk += kFewResults ? kBlockThreads : 1) {
-)",
-                "    const int64_t at = (int64_t)chunk * arguments.results + result;\n");
+  }
+
+  /// Folds a chunk's values into `sums`.
+  void write_partial_folds(std::string& text, std::string_view sums) const {
     for (size_t k = 0; k < program_.reductions.size(); ++k)
-      text += str("    sums.sum", k, " = ", fold_name(program_.reductions[k].call.reduction),
-                  "()(sums.sum", k, ", arguments.partial", k, "[at]);\n");
-    text += "  }\n  if constexpr (kFewResults) {\n";
-    for (size_t k = 0; k < program_.reductions.size(); ++k)
-      text += str("    sums.sum", k, " = fold_block(sums.sum", k, ", ",
-                  fold_name(program_.reductions[k].call.reduction), "());\n");
-    text +=
-        "    if (threadIdx.x == 0) store_result(arguments, result, sums);\n  } else {\n    "
-        "store_result(arguments, result, sums);\n  }\n}\n";
+      text += str("    ", sums, ".sum", k, " = ", fold_name(program_.reductions[k].call.reduction),
+                  "()(", sums, ".sum", k, ", arguments.partial", k, "[at]);\n");
   }
 
   void write_fold_kernels(std::string& text) const {
@@ -528,8 +515,22 @@ PADDLE_DEVICE void fold_rows(const Arguments& arguments) {
                     fold_name(program_.reductions[k].call.reduction), "());\n");
       text += R"(  if (lane == 0 && result < (Index)arguments.results)
     store_folded(arguments, result, (Index)blockIdx.y, sums);
-}
 )";
+      if (group_.chunks > 1) {
+        // A block has one result then; its last block folds the chunks.
+        text += R"(  if (!is_last_block(arguments.counters + blockIdx.x, gridDim.y)) return;
+  sums = Accumulators();
+  for (int chunk = (int)threadIdx.x; chunk < (int)arguments.chunks; chunk += kBlockThreads) {
+    const int64_t at = (int64_t)chunk * arguments.results + result;
+)";
+        write_partial_folds(text, "sums");
+        text += "  }\n";
+        for (size_t k = 0; k < program_.reductions.size(); ++k)
+          text += str("  sums.sum", k, " = fold_row(sums.sum", k, ", ",
+                      fold_name(program_.reductions[k].call.reduction), "());\n");
+        text += "  if (threadIdx.x == 0) store_result(arguments, result, sums);\n";
+      }
+      text += "}\n";
     } else {
       text += R"(
 /// Folds one value of each of the threads of a column.
@@ -563,8 +564,27 @@ PADDLE_DEVICE void fold_rows(const Arguments& arguments) {
       text += R"(    if (threadIdx.x < 32 && result < (Index)arguments.results)
       store_folded(arguments, result + k, (Index)blockIdx.y, sums[k]);
   }
-}
 )";
+      if (group_.chunks > 1) {
+        text += R"(  if (!is_last_block(arguments.counters + blockIdx.x, gridDim.y)) return;
+#pragma unroll
+  for (int k = 0; k < kWidth; ++k) {
+    sums[k] = Accumulators();
+    if (result < (Index)arguments.results)
+      for (int chunk = (int)threadIdx.x / 32; chunk < (int)arguments.chunks; chunk += kBlockThreads / 32) {
+        const int64_t at = (int64_t)chunk * arguments.results + result + k;
+)";
+        write_partial_folds(text, "sums[k]");
+        text += "      }\n";
+        for (size_t k = 0; k < program_.reductions.size(); ++k)
+          text += str("    sums[k].sum", k, " = fold_column(sums[k].sum", k, ", ",
+                      fold_name(program_.reductions[k].call.reduction), "());\n");
+        text += R"(    if (threadIdx.x < 32 && result < (Index)arguments.results)
+      store_result(arguments, result + k, sums[k]);
+  }
+)";
+      }
+      text += "}\n";
     }
     text += "PADDLE_KERNEL(group_1, Arguments) { fold_rows<1>(arguments); }\n";
     if (group_.width > 1)

@@ -17,6 +17,7 @@ constexpr int64_t kTile = 64;
 struct MatmulArguments {
   const void *x, *y, *bias;
   void *out, *partial;
+  CUdeviceptr counters;
   int64_t m, n, k, chunk, chunks, batches;
   int64_t x_row, x_column, y_row, y_column, out_row, out_column;
   int64_t batch[kBatchAxes], x_batch[kBatchAxes], y_batch[kBatchAxes], out_batch[kBatchAxes];
@@ -92,6 +93,7 @@ std::optional<ProductLaunch> ProductLaunch::of(const KernelRequest& request, con
   const int64_t batches = count_of(product.batch);
   const int64_t tiles = tiles_of(product.m) * tiles_of(product.n) * batches;
   constexpr int64_t kWantedBlocks = 128, kMinChunk = 128, kMaxRows = 65535;
+  static_assert(kWantedBlocks <= kStreamCounters);
   ProductLaunch launch;
   launch.product_ = product;
   launch.chunk_ = std::max<int64_t>(1, product.k);
@@ -112,14 +114,10 @@ std::optional<ProductLaunch> ProductLaunch::of(const KernelRequest& request, con
         static_cast<size_t>(launch.chunks_ * batches * product.m * product.n *
                             (product.x == DType::kF64 || !is_float(product.x) ? 8 : 4));
   const std::string types = str(sum, ", ", x, ", ", y, ", ", out, ", ", bias);
-  const auto program = start_program(
-      request,
-      program_text({"matmul"}, str("PADDLE_KERNEL(matmul, MatmulArguments) { matmul_tile<", types,
-                                   ">(arguments); }\nPADDLE_KERNEL(join, MatmulArguments) { "
-                                   "matmul_join<",
-                                   sum, ", ", out, ", ", bias, ">(arguments); }\n")));
+  const auto program =
+      start_program(request, program_text({"matmul"}, entry_text("matmul", "MatmulArguments",
+                                                                 str("matmul_tile<", types, ">"))));
   launch.tile_ = Entry(program, "matmul");
-  launch.join_ = Entry(program, "join");
   return launch;
 }
 
@@ -132,6 +130,7 @@ void ProductLaunch::launch_batches(paddle_stream stream, const Dims& batch, cons
   arguments.bias = bias;
   arguments.out = out;
   arguments.partial = scratch;
+  arguments.counters = stream->counters;
   arguments.m = product_.m;
   arguments.n = product_.n;
   arguments.k = product_.k;
@@ -154,10 +153,6 @@ void ProductLaunch::launch_batches(paddle_stream stream, const Dims& batch, cons
   }
   arguments.factor = product_.factor;
   tile_.launch(stream, tiles_of(product_.m) * tiles_of(product_.n), arguments.batches * chunks_,
-               &arguments);
-  if (chunks_ == 1) return;
-  const int64_t size = arguments.batches * product_.m * product_.n;
-  join_.launch(stream, std::min<int64_t>((size + kBlockThreads - 1) / kBlockThreads, 4096),
                &arguments);
 }
 

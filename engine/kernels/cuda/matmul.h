@@ -38,7 +38,7 @@ class ProductLaunch {
   Product product_;
   int64_t chunks_ = 1, chunk_ = 0;
   size_t scratch_ = 0;
-  Entry tile_, join_;
+  Entry tile_;
 };
 
 std::unique_ptr<Kernel> prepare_matmul(const KernelRequest& request);

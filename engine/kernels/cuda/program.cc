@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "kernels/cuda/context.h"
 #include "kernels/generated/box_muller.h"
+#include "kernels/generated/cuda_attend.h"
 #include "kernels/generated/cuda_attention.h"
 #include "kernels/generated/cuda_channels.h"
 #include "kernels/generated/cuda_convolution.h"
@@ -36,14 +37,23 @@ namespace paddle::cuda {
 namespace {
 
 constexpr std::pair<std::string_view, std::string_view> kDeviceTexts[] = {
-    {"attention", kernels::kCudaAttention}, {"box_muller", kernels::kBoxMuller},
-    {"channels", kernels::kCudaChannels},   {"convolution", kernels::kCudaConvolution},
-    {"copy", kernels::kCudaCopy},           {"gather", kernels::kCudaGather},
-    {"group", kernels::kCudaGroup},         {"index", kernels::kCudaIndex},
-    {"matmul", kernels::kCudaMatmul},       {"pool", kernels::kCudaPool},
-    {"prelude", kernels::kCudaPrelude},     {"random", kernels::kCudaRandom},
-    {"recurrent", kernels::kCudaRecurrent}, {"rows", kernels::kCudaRows},
-    {"scalar", kernels::kCudaScalar},       {"sort", kernels::kCudaSort},
+    {"attend", kernels::kCudaAttend},
+    {"attention", kernels::kCudaAttention},
+    {"box_muller", kernels::kBoxMuller},
+    {"channels", kernels::kCudaChannels},
+    {"convolution", kernels::kCudaConvolution},
+    {"copy", kernels::kCudaCopy},
+    {"gather", kernels::kCudaGather},
+    {"group", kernels::kCudaGroup},
+    {"index", kernels::kCudaIndex},
+    {"matmul", kernels::kCudaMatmul},
+    {"pool", kernels::kCudaPool},
+    {"prelude", kernels::kCudaPrelude},
+    {"random", kernels::kCudaRandom},
+    {"recurrent", kernels::kCudaRecurrent},
+    {"rows", kernels::kCudaRows},
+    {"scalar", kernels::kCudaScalar},
+    {"sort", kernels::kCudaSort},
     {"update", kernels::kCudaUpdate},
 };
 

@@ -16,6 +16,7 @@ struct RowArguments {
   const void *a, *b, *c, *d, *e;
   void *out, *out1, *out2;
   void* partial;
+  CUdeviceptr counters;
   int64_t rows, length, inner, chunks;
   double number;
   int64_t ignored;
@@ -208,12 +209,11 @@ std::unique_ptr<Kernel> prepare_layer_norm_grad(const KernelRequest& request) {
       str("PADDLE_KERNEL(rows, RowArguments) { normalize_grad_rows<", compute, ", ", type, ", ",
           device_type(grad.dtype), ", ", type_or(weight, compute),
           ">(arguments); }\nPADDLE_KERNEL(columns, RowArguments) { normalize_grad_columns<",
-          compute, ", ", type, ", ", device_type(grad.dtype),
-          ">(arguments); }\nPADDLE_KERNEL(join, RowArguments) { normalize_grad_join<", compute,
-          ", ", type, ">(arguments); }\n"));
+          compute, ", ", type, ", ", device_type(grad.dtype), ">(arguments); }\n"));
   RowArguments base = arguments_of(rows, x.size() / rows, 1);
-  base.chunks = std::clamp<int64_t>(rows / 64, 1, 64);
-  const Entry entry(program, "rows"), columns(program, "columns"), join(program, "join");
+  const int64_t column_blocks = (base.length + 31) / 32;
+  base.chunks = column_blocks > kStreamCounters ? 1 : std::clamp<int64_t>(rows / 64, 1, 64);
+  const Entry entry(program, "rows"), columns(program, "columns");
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         RowArguments arguments = base;
@@ -227,8 +227,8 @@ std::unique_ptr<Kernel> prepare_layer_norm_grad(const KernelRequest& request) {
         arguments.out2 = results[2];
         arguments.partial = context.scratch;
         entry.launch(context.stream, task_blocks(base.rows), &arguments);
-        columns.launch(context.stream, (base.length + 31) / 32, base.chunks, &arguments);
-        join.launch(context.stream, (base.length + kBlockThreads - 1) / kBlockThreads, &arguments);
+        arguments.counters = context.stream->counters;
+        columns.launch(context.stream, column_blocks, base.chunks, &arguments);
       },
       static_cast<size_t>(base.chunks * 2 * base.length) * sizeof(double), "cuda:rows");
 }
@@ -236,24 +236,20 @@ std::unique_ptr<Kernel> prepare_layer_norm_grad(const KernelRequest& request) {
 std::unique_ptr<Kernel> prepare_sum_of_squares(const KernelRequest& request) {
   const Layout& x = request.operands[0];
   if (request.operands[1].present || !compute_name(x.dtype) || !is_plain(x)) return nullptr;
-  const auto program = row_program(
-      request, str("PADDLE_KERNEL(rows, RowArguments) { squares_of_chunk<", device_type(x.dtype),
-                   ">(arguments); }\nPADDLE_KERNEL(join, RowArguments) { "
-                   "join_squares(arguments); }\n"));
+  const Entry entry = row_entry(request, str("sum_squares<", device_type(x.dtype), ">"));
   RowArguments base{};
   constexpr int64_t kMinChunk = 4096, kMaxChunks = 4096;
   base.rows = x.size();
   base.length = std::max(kMinChunk, (x.size() + kMaxChunks - 1) / kMaxChunks);
   base.chunks = std::max<int64_t>(1, (x.size() + base.length - 1) / base.length);
-  const Entry entry(program, "rows"), join(program, "join");
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         RowArguments arguments = base;
         arguments.a = operands[0];
         arguments.out = results[0];
         arguments.partial = context.scratch;
+        arguments.counters = context.stream->counters;
         entry.launch(context.stream, base.chunks, &arguments);
-        join.launch(context.stream, 1, &arguments);
       },
       static_cast<size_t>(base.chunks) * sizeof(double), "cuda:rows");
 }

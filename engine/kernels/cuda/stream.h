@@ -18,6 +18,8 @@ struct paddle_stream_s {
   /// A DataError (errors.h) in memory of the device.
   paddle::cuda::CUdeviceptr error = 0;
   void* error_on_host = nullptr;
+  /// kStreamCounters 32-bit counters, in the same memory; they are 0 between kernels.
+  paddle::cuda::CUdeviceptr counters = 0;
   /// Whether kernels that can record an error were queued since the last wait.
   std::atomic<bool> may_fail = false;
 
@@ -30,6 +32,9 @@ struct paddle_stream_s {
 };
 
 namespace paddle::cuda {
+
+/// A kernel whose blocks join their sums has a counter for each group of such blocks.
+inline constexpr int64_t kStreamCounters = 1024;
 
 /// Counts of the work of the GPU so far.
 DeviceCounts& counts_of(int device);

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Training on stand-ins for the driver and NVRTC, which run the kernels' text on the CPU: a
-# convolutional network, residual blocks with batch normalization, an LSTM, tables with dense layers
-# and a fine-tuned encoder have the losses of the CPU, and the same bits whatever the order of
-# streams. Long rows are sorted as on the CPU.
+# convolutional network, residual blocks with batch normalization, an LSTM, tables with dense layers,
+# a fine-tuned encoder and a GPT have the losses of the CPU, and the same bits whatever the order of
+# streams; steps queue few kernels. Long rows are sorted as on the CPU.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
@@ -70,6 +70,18 @@ line deepfm 120 configs/bench/deepfm.yaml params.rows=300 data.batch_size=8 trai
 line bert 120 configs/bench/bert_base.yaml "params={layers: 2, heads: 2, width: 16, vocab_size: 50, positions: 16, classes: 2}" \
   data.batch_size=2 train.steps=4 \
   "data.train=$(random 8 '{name: tokens, dtype: int64, shape: [8], low: 0, high: 50}, {name: label, dtype: int64, low: 0, high: 2}')"
+line gpt 400 configs/bench/gpt2_124m.yaml data.batch_size=2 train.steps=3 \
+    "params={layers: 12, heads: 2, width: 16, vocab_size: 50, positions: 64}" \
+    "data.train=$(random 8 '{name: tokens, dtype: int64, shape: [16], low: 0, high: 50}, {name: targets, dtype: int64, shape: [16], low: 0, high: 50}')"
+
+# At full size kernels are counted and do not run.
+PADDLE_FAKE_CUDA_IDLE=1 PADDLE_FAKE_CUDA_MEMORY=16000000000 PADDLE_FAKE_CUDA_LOG="$folder/launches" \
+  "$train" configs/bench/resnet50.yaml train.steps=1 train.evaluate_every=never --device cuda \
+  --output "$folder/resnet50" > "$folder/out" 2> "$folder/error" || fail "resnet50:"
+launches="$(awk '/^launch/ { sum += $3 } END { print sum }' "$folder/launches")"
+echo "resnet50: $launches kernels in a step"
+((launches <= 450)) || fail "resnet50: $launches kernels"
+rm -rf "$folder/resnet50"
 
 # Rows that are too long for ranks.
 for order in "" descending=true; do

@@ -72,7 +72,7 @@ def template_instances(folder):
     floats = [("float", "float"), ("float", "bf16"), ("float", "f16"), ("double", "double")]
     out["matmul"] = text("matmul") + kernels("MatmulArguments", [
         f"matmul_tile<{c}, {t}, {t}, {t}, {t}>" for c, t in floats + [("int64_t", "int32_t"), ("int64_t", "bool")]
-    ] + [f"matmul_join<{c}, {t}, {t}>" for c, t in floats])
+    ])
     rows = []
     for c, t in floats:
         rows += [f"softmax_rows<{c}, {t}, {t}, false>", f"softmax_rows<{c}, {t}, {t}, true>",
@@ -80,8 +80,8 @@ def template_instances(folder):
                  f"cross_entropy_grad_rows<{c}, {t}, int32_t, {c}, {c}>",
                  f"normalize_rows<{c}, {t}, {c}, {c}, true>", f"normalize_rows<{c}, {t}, {t}, {t}, false>",
                  f"normalize_grad_rows<{c}, {t}, {t}, {c}>", f"normalize_grad_columns<{c}, {t}, {t}>",
-                 f"normalize_grad_join<{c}, {t}>", f"squares_of_chunk<{t}>"]
-    out["rows"] = text("scalar", "rows") + kernels("RowArguments", rows + ["join_squares"])
+                 f"sum_squares<{t}>"]
+    out["rows"] = text("scalar", "rows") + kernels("RowArguments", rows)
     out["gather"] = text("gather") + kernels("GatherArguments", [
         "gather_rows<int64_t, uint32_t>", "gather_rows<int32_t, uint16_t>", "mark_rows<int64_t>",
         "sum_rows<float, int64_t, float>", "sum_rows<float, int64_t, bf16>", "sum_rows<double, int32_t, double>"])
@@ -103,6 +103,11 @@ def template_instances(folder):
         f"{call}<{c}, {t}>" for c, t in (("float", "bool"), ("float", "bf16"), ("double", "double"))
         for call in ("attention_weights", "attention_weights_again")
     ] + [f"attention_score_grads<{c}, {t}, {t}>" for c, t in floats])
+    out["attend"] = text("scalar", "attend") + kernels("FusedAttentionArguments", [
+        call for t in ("float", "bf16", "f16") for tile, width in ((32, 32), (32, 64), (16, 128))
+        for call in (f"attend<{t}, {t}, bool, {tile}, {width}>",
+                     f"attend_query_grads<{t}, {t}, {t}, float, {tile}, {width}>",
+                     f"attend_key_grads<{t}, {t}, bool, {tile}, {width}>")])
     convolutions, pools, channels = [], [], []
     for c, t in floats:
         forward = f"{c}, ForwardInput<{c}, {t}>, ForwardWeight<{c}, {t}>, ForwardOutput, {t}, {t}"
@@ -110,15 +115,13 @@ def template_instances(folder):
         weights = f"{c}, PositionGrad<{c}, {t}>, PositionInput<{c}, {t}>"
         convolutions += [f"conv_tile<{forward}>", f"conv_direct<{forward}>", f"conv_tile<{backward}>",
                          f"conv_direct<{backward}>", f"conv_tile<{weights}, WeightGradOutput, {t}, {t}>",
-                         f"conv_join<{c}, WeightGradOutput, {t}>", f"conv_weight<{weights}, {t}>"]
+                         f"conv_weight<{weights}, {t}>"]
         pools += [f"max_pool<{t}>", f"max_pool_grad<{c}, {t}>", f"max_pool_take<{t}>", f"average_pool<{c}, {t}>",
                   f"average_pool_large<{c}, {t}>", f"average_pool_grad<{c}, {t}>"]
-        channels += [f"{call}, {last}>" for last in ("true", "false")
-                     for call in (f"channel_moments<{t}", f"channel_grad_sums<{c}, {t}, {t}")]
-        channels += [f"whole_channels<{t}, {last}, {c}, {c}, {c}, {t}, {t}>" for last in ("true", "false")]
-        channels += [f"whole_channel_grads<{c}, {t}, {t}, {last}, {t}>" for last in ("true", "false")]
-        channels += [f"channel_statistics<{c}, {c}, {c}, {t}, {t}>", f"normalize_channels<{c}, {t}>",
-                     f"channel_grad_statistics<{c}, {t}>", f"combine_channels<{c}, {t}, {t}>"]
+        for last in ("true", "false"):
+            channels += [f"channel_statistics<{t}, {last}, {c}, {c}, {c}, {t}, {t}>",
+                         f"channel_grad_statistics<{c}, {t}, {t}, {last}, {t}>"]
+        channels += [f"normalize_channels<{c}, {t}>", f"combine_channels<{c}, {t}, {t}>"]
     out["convolution"] = text("convolution") + kernels("ConvArguments", convolutions)
     out["pool"] = text("pool") + kernels("PoolArguments", pools + ["narrow<bf16>", "max_pool<int8_t>"])
     out["channels"] = text("channels") + kernels("ChannelArguments", channels)

@@ -48,6 +48,13 @@ inline unsigned long long atomicCAS(unsigned long long* at, unsigned long long e
   return before;
 }
 
+inline unsigned atomicAdd(unsigned* at, unsigned value) {
+  const unsigned before = *at;
+  *at += value;
+  return before;
+}
+inline void __threadfence() {}
+
 inline uint64_t __umul64hi(uint64_t a, uint64_t b) {
   return (uint64_t)((unsigned __int128)a * b >> 64);
 }

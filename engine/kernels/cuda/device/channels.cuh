@@ -9,7 +9,8 @@ struct ChannelArguments {
   void* out;
   void *new_mean, *new_var, *mean, *rstd;  ///< of the gradient: dweight, dbias, -, -
   void *scale, *shift, *slope;
-  double* partial;  ///< [channels, chunks, 2]
+  double* partial;     ///< [channels, chunks, 2]
+  uint32_t* counters;  ///< by blocks of channels
   int64_t outer, channels, inner, size, count, chunk, chunks;
   Divider inner_size, channel_count;
   double momentum, epsilon;
@@ -131,15 +132,11 @@ PADDLE_DEVICE void statistics_of(const ChannelArguments& g, int64_t channel) {
         convert<C>(g.bias ? convert<double>(((const B*)g.bias)[channel]) : 0.0);
 }
 
-template <class C, class M, class V, class W, class B>
-PADDLE_DEVICE void channel_statistics(const ChannelArguments& g) {
-  const int64_t channel = (int64_t)blockIdx.x * kBlockThreads + threadIdx.x;
-  if (channel < g.channels) statistics_of<C, M, V, W, B>(g, channel);
-}
-/// Both, where a channel is one chunk.
+/// The last block of a channel finds its statistics.
 template <class T, bool kLast, class C, class M, class V, class W, class B>
-PADDLE_DEVICE void whole_channels(const ChannelArguments& g) {
-  const ChannelWork work = channel_moments<T, kLast>(g);
+PADDLE_DEVICE void channel_statistics(const ChannelArguments& g) {
+  const ChannelWork work = g.batch ? channel_moments<T, kLast>(g) : channel_work<kLast>(g);
+  if (!is_last_block(g.counters + blockIdx.x, gridDim.y)) return;
   if (is_first_of_channel<kLast>(g, work)) statistics_of<C, M, V, W, B>(g, work.channel);
 }
 
@@ -199,15 +196,10 @@ PADDLE_DEVICE void grad_statistics_of(const ChannelArguments& g, int64_t channel
   if (g.shift) ((C*)g.shift)[channel] = (C)(g.batch ? -factor * sum / count : 0);
 }
 
-template <class C, class W>
-PADDLE_DEVICE void channel_grad_statistics(const ChannelArguments& g) {
-  const int64_t channel = (int64_t)blockIdx.x * kBlockThreads + threadIdx.x;
-  if (channel < g.channels) grad_statistics_of<C, W>(g, channel);
-}
-/// Both, where a channel is one chunk.
 template <class C, class G, class T, bool kLast, class W>
-PADDLE_DEVICE void whole_channel_grads(const ChannelArguments& g) {
+PADDLE_DEVICE void channel_grad_statistics(const ChannelArguments& g) {
   const ChannelWork work = channel_grad_sums<C, G, T, kLast>(g);
+  if (!is_last_block(g.counters + blockIdx.x, gridDim.y)) return;
   if (is_first_of_channel<kLast>(g, work)) grad_statistics_of<C, W>(g, work.channel);
 }
 

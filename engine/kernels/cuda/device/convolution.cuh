@@ -10,6 +10,7 @@
 struct ConvArguments {
   const void *a, *b, *bias;
   void *out, *partial;
+  uint32_t* counters;             ///< of divided sums, by tile
   int64_t rows, columns, depth;   ///< of the product of a group
   int64_t groups, chunk, chunks;  ///< the depth is summed in `chunks` of `chunk`
   int64_t group_in, group_out;    ///< channels of a group
@@ -322,6 +323,20 @@ PADDLE_DEVICE void conv_tile(const ConvArguments& g) {
     }
     __syncthreads();
   }
+  const int64_t size = g.groups * g.rows * g.columns;
+  C* const partial = (C*)g.partial + group * g.rows * g.columns;
+  if (g.chunks > 1) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const int64_t row = row0 + thread_row + i, column = column0 + thread_column + j;
+        if (row < g.rows && column < g.columns)
+          partial[chunk * size + row * g.columns + column] = sums[i][j];
+      }
+    uint32_t* const counter = g.counters + group * gridDim.x + blockIdx.x;
+    if (!is_last_block(counter, (uint32_t)g.chunks)) return;
+  }
 #pragma unroll
   for (int i = 0; i < 4; ++i)
 #pragma unroll
@@ -330,26 +345,13 @@ PADDLE_DEVICE void conv_tile(const ConvArguments& g) {
       if (row >= g.rows || column >= g.columns) continue;
       C value = sums[i][j];
       if (g.chunks > 1) {
-        ((C*)g.partial)[((chunk * g.groups + group) * g.rows + row) * g.columns + column] = value;
-        continue;
+        value = (C)0;
+        for (int64_t other = 0; other < g.chunks; ++other)
+          value += partial[other * size + row * g.columns + column];
       }
       if (g.bias) value += convert<C>(((const B*)g.bias)[group * g.columns + column]);
       ((O*)g.out)[Output::place(g, group, row, column)] = convert<O>(value);
     }
-}
-
-/// Adds the chunks in order.
-template <class C, class Output, class O>
-PADDLE_DEVICE void conv_join(const ConvArguments& g) {
-  const int64_t each = g.rows * g.columns, size = each * g.groups;
-  const int64_t step = (int64_t)gridDim.x * kBlockThreads;
-  for (int64_t i = (int64_t)blockIdx.x * kBlockThreads + threadIdx.x; i < size; i += step) {
-    C value = (C)0;
-    for (int64_t chunk = 0; chunk < g.chunks; ++chunk)
-      value += ((const C*)g.partial)[chunk * size + i];
-    const int64_t group = i / each, rest = i - group * each, row = rest / g.columns;
-    ((O*)g.out)[Output::place(g, group, row, rest - row * g.columns)] = convert<O>(value);
-  }
 }
 
 /// One thread per result, for groups of few channels. Neighboring threads have neighboring rows.

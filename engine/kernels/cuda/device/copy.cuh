@@ -30,6 +30,12 @@ PADDLE_DEVICE void copy_window(const CopyArguments& arguments) {
   }
 }
 
+/// Boxes of several operands, by blockIdx.y.
+constexpr int kMaxJoinedCopies = 10;
+struct JoinArguments {
+  CopyArguments copies[kMaxJoinedCopies];
+};
+
 struct FillArguments {
   void* to;
   int64_t size;
@@ -77,3 +83,31 @@ PADDLE_KERNEL(fill_2, FillArguments) { fill_elements(arguments, (uint16_t)argume
 PADDLE_KERNEL(fill_4, FillArguments) { fill_elements(arguments, (uint32_t)arguments.low); }
 PADDLE_KERNEL(fill_8, FillArguments) { fill_elements(arguments, arguments.low); }
 PADDLE_KERNEL(fill_16, FillArguments) { fill_elements(arguments, wide_element(arguments)); }
+PADDLE_KERNEL(join_1, JoinArguments) {
+  copy_window<uint8_t, uint32_t>(arguments.copies[blockIdx.y]);
+}
+PADDLE_KERNEL(join_2, JoinArguments) {
+  copy_window<uint16_t, uint32_t>(arguments.copies[blockIdx.y]);
+}
+PADDLE_KERNEL(join_4, JoinArguments) {
+  copy_window<uint32_t, uint32_t>(arguments.copies[blockIdx.y]);
+}
+PADDLE_KERNEL(join_8, JoinArguments) {
+  copy_window<uint64_t, uint32_t>(arguments.copies[blockIdx.y]);
+}
+PADDLE_KERNEL(join_16, JoinArguments) { copy_window<u128, uint32_t>(arguments.copies[blockIdx.y]); }
+PADDLE_KERNEL(join_large_1, JoinArguments) {
+  copy_window<uint8_t, uint64_t>(arguments.copies[blockIdx.y]);
+}
+PADDLE_KERNEL(join_large_2, JoinArguments) {
+  copy_window<uint16_t, uint64_t>(arguments.copies[blockIdx.y]);
+}
+PADDLE_KERNEL(join_large_4, JoinArguments) {
+  copy_window<uint32_t, uint64_t>(arguments.copies[blockIdx.y]);
+}
+PADDLE_KERNEL(join_large_8, JoinArguments) {
+  copy_window<uint64_t, uint64_t>(arguments.copies[blockIdx.y]);
+}
+PADDLE_KERNEL(join_large_16, JoinArguments) {
+  copy_window<u128, uint64_t>(arguments.copies[blockIdx.y]);
+}

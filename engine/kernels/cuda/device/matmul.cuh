@@ -1,12 +1,13 @@
 // Products of matrices of any strides, in batches, by tiles in shared memory:
 //   out[b, i, j] = factor * sum over k of x[b, i, k] y[b, k, j], plus bias[j]
-// The inner dimension can be split into chunks, whose sums are added in order afterwards.
+// The inner dimension can be split into chunks, whose sums the last block of a tile adds in order.
 
 constexpr int kMatmulBatchAxes = 3;
 
 struct MatmulArguments {
   const void *x, *y, *bias;
   void *out, *partial;
+  uint32_t* counters;  ///< of split products, by tile
   int64_t m, n, k, chunk, chunks, batches;
   int64_t x_row, x_column, y_row, y_column, out_row, out_column;
   int64_t batch[kMatmulBatchAxes], x_batch[kMatmulBatchAxes], y_batch[kMatmulBatchAxes],
@@ -83,44 +84,35 @@ PADDLE_DEVICE void matmul_tile(const MatmulArguments& arguments) {
     }
     __syncthreads();
   }
+  const int64_t size = arguments.batches * arguments.m * arguments.n;
+  C* const partial = (C*)arguments.partial + batch * arguments.m * arguments.n;
+  if (arguments.chunks > 1) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const int64_t row = row0 + thread_row + i, column = column0 + thread_column + j;
+        if (row < arguments.m && column < arguments.n)
+          partial[part * size + row * arguments.n + column] = sums[i][j];
+      }
+    uint32_t* const counter = arguments.counters + batch * gridDim.x + blockIdx.x;
+    if (!is_last_block(counter, (uint32_t)arguments.chunks)) return;
+  }
 #pragma unroll
   for (int i = 0; i < 4; ++i)
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const int64_t row = row0 + thread_row + i, column = column0 + thread_column + j;
       if (row >= arguments.m || column >= arguments.n) continue;
+      C value = sums[i][j];
       if (arguments.chunks > 1) {
-        ((C*)arguments
-             .partial)[((part * arguments.batches + batch) * arguments.m + row) * arguments.n +
-                       column] = sums[i][j];
-        continue;
+        value = (C)0;
+        for (int64_t other = 0; other < arguments.chunks; ++other)
+          value += partial[other * size + row * arguments.n + column];
       }
-      C value = sums[i][j] * (C)arguments.factor;
+      value = value * (C)arguments.factor;
       if (arguments.bias) value += convert<C>(((const B*)arguments.bias)[column]);
       ((O*)arguments.out)[out_at + row * arguments.out_row + column * arguments.out_column] =
           convert<O>(value);
     }
-}
-
-/// Adds the chunks in order.
-template <class C, class O, class B>
-PADDLE_DEVICE void matmul_join(const MatmulArguments& arguments) {
-  const int64_t each = arguments.m * arguments.n, size = each * arguments.batches;
-  const int64_t step = (int64_t)gridDim.x * kBlockThreads;
-  for (int64_t i = (int64_t)blockIdx.x * kBlockThreads + threadIdx.x; i < size; i += step) {
-    C value = (C)0;
-    for (int64_t part = 0; part < arguments.chunks; ++part)
-      value += ((const C*)arguments.partial)[part * size + i];
-    value = value * (C)arguments.factor;
-    int64_t rest = i / each, out_at = 0;
-#pragma unroll
-    for (int axis = kMatmulBatchAxes - 1; axis >= 0; --axis) {
-      out_at += rest % arguments.batch[axis] * arguments.out_batch[axis];
-      rest /= arguments.batch[axis];
-    }
-    const int64_t row = i % each / arguments.n, column = i % arguments.n;
-    if (arguments.bias) value += convert<C>(((const B*)arguments.bias)[column]);
-    ((O*)arguments.out)[out_at + row * arguments.out_row + column * arguments.out_column] =
-        convert<O>(value);
-  }
 }

@@ -58,6 +58,9 @@ PADDLE_DEVICE uint64_t as_bits(double value) {
   return out;
 }
 
+PADDLE_DEVICE float minus_infinity(float) { return as_float(0xff800000u); }
+PADDLE_DEVICE double minus_infinity(double) { return as_double(0xfff0000000000000ull); }
+
 PADDLE_DEVICE float widen(bf16 x) { return as_float((uint32_t)x.bits << 16); }
 /// To the nearest, ties to even; NaN stays NaN.
 PADDLE_DEVICE bf16 to_bf16(float x) {
@@ -200,6 +203,24 @@ struct DataError {
 PADDLE_DEVICE void record_error(DataError* error, int64_t site, int64_t value) {
   if (atomicCAS((unsigned long long*)&error->site, 0ull, (unsigned long long)site) == 0ull)
     error->value = value;
+}
+
+// --- sums of several blocks ---
+
+/// Whether this block is the last of `blocks` that call this with the same counter; it then sees
+/// what the others stored. The counter is 0 before and after. All threads of a block call it.
+PADDLE_DEVICE bool is_last_block(uint32_t* counter, uint32_t blocks) {
+  __shared__ bool is_last;
+  if (blocks == 1) return true;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    is_last = atomicAdd(counter, 1u) + 1 == blocks;
+    if (is_last) *counter = 0;
+  }
+  __syncthreads();
+  __threadfence();
+  return is_last;
 }
 
 // --- reductions within a block ---

@@ -5,6 +5,7 @@ struct RowArguments {
   const void *a, *b, *c, *d, *e;  ///< operands
   void *out, *out1, *out2;        ///< results; null if unused
   void* partial;
+  uint32_t* counters;
   int64_t rows, length, inner, chunks;
   double number;    ///< epsilon
   int64_t ignored;  ///< the label without loss
@@ -15,9 +16,6 @@ struct RowArguments {
 PADDLE_DEVICE int64_t row_start(const RowArguments& arguments, int64_t row) {
   return row / arguments.inner * arguments.inner * arguments.length + row % arguments.inner;
 }
-
-PADDLE_DEVICE float minus_infinity(float) { return as_float(0xff800000u); }
-PADDLE_DEVICE double minus_infinity(double) { return as_double(0xfff0000000000000ull); }
 
 // --- softmax ---
 
@@ -159,7 +157,8 @@ PADDLE_DEVICE void normalize_grad_rows(const RowArguments& arguments) {
   }
 }
 
-/// The gradients of weight and bias: sums over the rows of a chunk, for 32 columns per block.
+/// The gradients of weight and bias: sums over the rows of a chunk, for 32 columns per block; the
+/// last block of the columns adds the chunks in order.
 template <class C, class T, class Grad>
 PADDLE_DEVICE void normalize_grad_columns(const RowArguments& arguments) {
   __shared__ C shared[2][kBlockThreads];
@@ -176,38 +175,39 @@ PADDLE_DEVICE void normalize_grad_columns(const RowArguments& arguments) {
       weight += g * (x - ((const C*)arguments.c)[row]) * ((const C*)arguments.d)[row];
       bias += g;
     }
-  shared[0][thread] = weight;
-  shared[1][thread] = bias;
-  __syncthreads();
+  for (int turn = 0;; ++turn) {
+    shared[0][thread] = weight;
+    shared[1][thread] = bias;
+    __syncthreads();
+    if (thread < 32)
+      for (int i = thread + 32; i < kBlockThreads; i += 32) {
+        weight += shared[0][i];
+        bias += shared[1][i];
+      }
+    if (turn == 1 || gridDim.y == 1) break;
+    C* const partial = (C*)arguments.partial;
+    if (thread < 32 && column < n) {
+      partial[blockIdx.y * 2 * n + column] = weight;
+      partial[blockIdx.y * 2 * n + n + column] = bias;
+    }
+    if (!is_last_block(arguments.counters + blockIdx.x, gridDim.y)) return;
+    weight = bias = (C)0;
+    if (column < n)
+      for (int64_t chunk = thread / 32; chunk < gridDim.y; chunk += kBlockThreads / 32) {
+        weight += partial[chunk * 2 * n + column];
+        bias += partial[chunk * 2 * n + n + column];
+      }
+  }
   if (thread >= 32 || column >= n) return;
-  for (int i = thread + 32; i < kBlockThreads; i += 32) {
-    weight += shared[0][i];
-    bias += shared[1][i];
-  }
-  C* const partial = (C*)arguments.partial + (int64_t)blockIdx.y * 2 * n;
-  partial[column] = weight;
-  partial[n + column] = bias;
-}
-template <class C, class T>
-PADDLE_DEVICE void normalize_grad_join(const RowArguments& arguments) {
-  const int64_t n = arguments.length;
-  const int64_t column = (int64_t)blockIdx.x * kBlockThreads + threadIdx.x;
-  if (column >= n) return;
-  C weight = (C)0, bias = (C)0;
-  for (int64_t chunk = 0; chunk < arguments.chunks; ++chunk) {
-    const C* const partial = (const C*)arguments.partial + chunk * 2 * n;
-    weight += partial[column];
-    bias += partial[n + column];
-  }
   if (arguments.out1) ((T*)arguments.out1)[column] = convert<T>(weight);
   if (arguments.out2) ((T*)arguments.out2)[column] = convert<T>(bias);
 }
 
 // --- sums of squares ---
 
-/// a: x; partial: one sum per block.
+/// a: x; partial: one sum per block, which the last block adds.
 template <class T>
-PADDLE_DEVICE void squares_of_chunk(const RowArguments& arguments) {
+PADDLE_DEVICE void sum_squares(const RowArguments& arguments) {
   const int64_t begin = (int64_t)blockIdx.x * arguments.length;
   const int64_t limit = begin + arguments.length;
   const int64_t end = limit < arguments.rows ? limit : arguments.rows;
@@ -217,12 +217,11 @@ PADDLE_DEVICE void squares_of_chunk(const RowArguments& arguments) {
     sum += value * value;
   }
   sum = fold_block(sum, FoldSum());
-  if (threadIdx.x == 0) ((double*)arguments.partial)[blockIdx.x] = sum;
-}
-PADDLE_DEVICE void join_squares(const RowArguments& arguments) {
-  double sum = 0;
-  for (int64_t i = threadIdx.x; i < arguments.chunks; i += kBlockThreads)
-    sum += ((const double*)arguments.partial)[i];
+  double* const partial = (double*)arguments.partial;
+  if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+  if (!is_last_block(arguments.counters, gridDim.x)) return;
+  sum = 0;
+  for (int64_t i = threadIdx.x; i < gridDim.x; i += kBlockThreads) sum += partial[i];
   sum = fold_block(sum, FoldSum());
   if (threadIdx.x == 0) ((double*)arguments.out)[0] = sum;
 }
