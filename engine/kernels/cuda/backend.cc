@@ -7,6 +7,7 @@
 #include "kernels/cuda/context.h"
 #include "kernels/cuda/convolution.h"
 #include "kernels/cuda/copies.h"
+#include "kernels/cuda/create.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/group.h"
 #include "kernels/cuda/index.h"
@@ -26,6 +27,7 @@ const std::map<std::string_view, PrepareFn>& kernel_table() {
   static const std::map<std::string_view, PrepareFn> table = {
       {"adagrad_update", prepare_update},
       {"adam_update", prepare_update},
+      {"arange", prepare_arange},
       {"argmax", prepare_arg_extremum},
       {"argmin", prepare_arg_extremum},
       {"attention", prepare_attention},
@@ -57,13 +59,17 @@ const std::map<std::string_view, PrepareFn>& kernel_table() {
       {"layer_norm", prepare_layer_norm},
       {"layer_norm_grad", prepare_layer_norm_grad},
       {"linear", prepare_linear},
+      {"linspace", prepare_linspace},
       {"log_softmax", prepare_softmax},
       {"logcumsumexp", prepare_logcumsumexp},
+      {"logsumexp", prepare_logsumexp},
+      {"masked_select", prepare_masked_select},
       {"matmul", prepare_matmul},
       {"max_pool2d", prepare_max_pool},
       {"max_pool2d_grad", prepare_max_pool_grad},
       {"max_pool2d_take", prepare_max_pool_take},
       {"momentum_update", prepare_update},
+      {"nonzero_rows", prepare_nonzero_rows},
       {"one_hot", prepare_one_hot},
       {"pad", prepare_pad},
       {"randint", prepare_random},
@@ -83,6 +89,7 @@ const std::map<std::string_view, PrepareFn>& kernel_table() {
       {"strided_slice_scatter", prepare_strided_slice_scatter},
       {"sum_of_squares", prepare_sum_of_squares},
       {"uniform", prepare_random},
+      {"view_dtype", prepare_view_dtype},
   };
   return table;
 }

@@ -10,6 +10,7 @@
 
 #include "kernels/common/convert.h"
 #include "kernels/common/strided_window.h"
+#include "kernels/cuda/create.h"
 #include "kernels/cuda/prepare.h"
 #include "ops/generated/creation.h"
 #include "ops/generated/shape.h"
@@ -249,8 +250,8 @@ std::unique_ptr<Kernel> prepare_pad(const KernelRequest& request) {
   const PadAttrs attrs(request.attrs);
   const Layout &x = request.operands[0], &result = request.results[0];
   const size_t rank = x.shape.size(), count = attrs.pad.size();
-  if (attrs.mode != "constant" || !is_copied(result.dtype) || x.dtype != result.dtype)
-    return nullptr;
+  if (attrs.mode != "constant") return prepare_pad_border(request);
+  if (!is_copied(result.dtype) || x.dtype != result.dtype) return nullptr;
   std::vector<int64_t> before(rank, 0);
   if (count == 2 * rank) {
     for (size_t i = 0; i < rank; ++i)

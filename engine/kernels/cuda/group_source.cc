@@ -42,11 +42,13 @@ const std::set<std::string_view>& scalar_functions() {
                                                    "copysign",
                                                    "cos",
                                                    "cosh",
+                                                   "digamma",
                                                    "divide",
                                                    "elu",
                                                    "equal",
                                                    "erf",
                                                    "erfc",
+                                                   "erfinv",
                                                    "exp",
                                                    "exp2",
                                                    "expm1",
@@ -67,6 +69,10 @@ const std::set<std::string_view>& scalar_functions() {
                                                    "hardtanh",
                                                    "heaviside",
                                                    "hypot",
+                                                   "i0",
+                                                   "i0e",
+                                                   "i1",
+                                                   "i1e",
                                                    "isfinite",
                                                    "isinf",
                                                    "isnan",
@@ -78,6 +84,7 @@ const std::set<std::string_view>& scalar_functions() {
                                                    "lerp",
                                                    "less_equal",
                                                    "less_than",
+                                                   "lgamma",
                                                    "log",
                                                    "log10",
                                                    "log1p",
@@ -87,6 +94,7 @@ const std::set<std::string_view>& scalar_functions() {
                                                    "logical_and",
                                                    "logical_not",
                                                    "logical_or",
+                                                   "logical_right_shift",
                                                    "logical_xor",
                                                    "maximum",
                                                    "minimum",
@@ -95,6 +103,7 @@ const std::set<std::string_view>& scalar_functions() {
                                                    "multiply_add",
                                                    "neg",
                                                    "nextafter",
+                                                   "polygamma",
                                                    "not_equal",
                                                    "pow",
                                                    "reciprocal",
@@ -122,10 +131,19 @@ const std::set<std::string_view>& scalar_functions() {
                                                    "tan",
                                                    "tanh",
                                                    "tanhshrink",
+                                                   "trigamma",
                                                    "thresholded_relu",
                                                    "trunc",
+                                                   "truncated_quotient",
                                                    "where"};
   return names;
+}
+
+/// Those of device/special.cuh, which programs without them leave out.
+bool is_special(std::string_view name) {
+  static const std::set<std::string_view> names = {
+      "digamma", "erfinv", "i0", "i0e", "i1", "i1e", "lgamma", "polygamma", "trigamma"};
+  return names.contains(name);
 }
 
 const char* fold_name(cpu::Reduction reduction) {
@@ -245,7 +263,11 @@ class Writer {
       write_element_kernels(text);
     else
       write_fold_kernels(text);
-    group_.text = program_text({"scalar", "group"}, text);
+    const bool special = std::ranges::any_of(program_.nodes, [](const FusionNode& node) {
+      return node.kind == FusionNode::Kind::kApply && is_special(node.step.name);
+    });
+    group_.text = special ? program_text({"scalar", "special_functions", "special", "group"}, text)
+                          : program_text({"scalar", "group"}, text);
     return true;
   }
 

@@ -21,4 +21,8 @@ std::unique_ptr<Kernel> prepare_running_fold(const KernelRequest& request);
 std::unique_ptr<Kernel> prepare_running_extremum(const KernelRequest& request);
 std::unique_ptr<Kernel> prepare_logcumsumexp(const KernelRequest& request);
 
+/// Places and values of selected elements; the kernels wait for their number.
+std::unique_ptr<Kernel> prepare_nonzero_rows(const KernelRequest& request);
+std::unique_ptr<Kernel> prepare_masked_select(const KernelRequest& request);
+
 }  // namespace paddle::cuda

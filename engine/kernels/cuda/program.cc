@@ -20,6 +20,7 @@
 #include "kernels/generated/cuda_channels.h"
 #include "kernels/generated/cuda_convolution.h"
 #include "kernels/generated/cuda_copy.h"
+#include "kernels/generated/cuda_create.h"
 #include "kernels/generated/cuda_gather.h"
 #include "kernels/generated/cuda_group.h"
 #include "kernels/generated/cuda_index.h"
@@ -30,8 +31,11 @@
 #include "kernels/generated/cuda_recurrent.h"
 #include "kernels/generated/cuda_rows.h"
 #include "kernels/generated/cuda_scalar.h"
+#include "kernels/generated/cuda_select.h"
 #include "kernels/generated/cuda_sort.h"
+#include "kernels/generated/cuda_special.h"
 #include "kernels/generated/cuda_update.h"
+#include "kernels/generated/special_functions.h"
 
 namespace paddle::cuda {
 namespace {
@@ -55,6 +59,10 @@ constexpr std::pair<std::string_view, std::string_view> kDeviceTexts[] = {
     {"scalar", kernels::kCudaScalar},
     {"sort", kernels::kCudaSort},
     {"update", kernels::kCudaUpdate},
+    {"create", kernels::kCudaCreate},
+    {"select", kernels::kCudaSelect},
+    {"special", kernels::kCudaSpecial},
+    {"special_functions", kernels::kSpecialFunctions},
 };
 
 std::atomic<int64_t> programs_compiled{0}, programs_read{0};

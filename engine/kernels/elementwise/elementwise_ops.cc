@@ -147,7 +147,7 @@ std::unique_ptr<Kernel> prepare_divide_rounded(const KernelRequest& request) {
   if (!is_float(type)) return map(request, "divide");
   const Loop loop = type == DType::kF64 ? &scalar_loop<double, double, 2, TruncatedQuotient>
                                         : &scalar_loop<float, float, 2, TruncatedQuotient>;
-  return elementwise(request, loop, {type, type}, type);
+  return elementwise(request, loop, {type, type}, type, {}, 1, "truncated_quotient");
 }
 
 std::unique_ptr<Kernel> prepare_bitwise(const KernelRequest& request) {
@@ -166,7 +166,11 @@ std::unique_ptr<Kernel> prepare_shift(const KernelRequest& request) {
     if (type == DType::kI64) compute = DType::kU64;
   }
   const Loop loop = integer_loop(request.op.name(), compute);
-  return loop ? elementwise(request, loop, {type, type}, type) : nullptr;
+  const bool is_left = request.op.name() == "bitwise_left_shift";
+  const char* const name = is_left           ? "bitwise_left_shift"
+                           : compute == type ? "bitwise_right_shift"
+                                             : "logical_right_shift";
+  return loop ? elementwise(request, loop, {type, type}, type, {}, 1, name) : nullptr;
 }
 
 std::unique_ptr<Kernel> prepare_compare(const KernelRequest& request) {

@@ -11,8 +11,9 @@
 namespace paddle::cpu {
 
 struct ElementwiseStep {
-  /// Name of the loop in the tables of loops.h, or "where"; together with types and parameters it
-  /// defines the loop. Empty for loops that are not in a table.
+  /// Name of the loop in the tables of loops.h, or "where", "logical_right_shift",
+  /// "truncated_quotient"; together with types and parameters it defines the loop. Empty for other
+  /// loops that are not in a table.
   std::string_view name;
   Loop loop = nullptr;
   std::vector<double> params;

@@ -91,6 +91,15 @@ for order in "" descending=true; do
   done
   cmp -s "$folder/sorted-cpu.npz" "$folder/sorted-cuda.npz" || fail "sort_pairs $order differs from the CPU:"
 done
+# Selections of several chunks.
+for call in "masked_select x=f32[3,5000] mask=bool[5000]" "nonzero_rows x=i32[2,3,1500]{0,2}" "nonzero_rows x=f32[0,3]"; do
+  for device in cpu cuda; do
+    # shellcheck disable=SC2086
+    "$bin/paddle-op" run $call --device "$device" -o "$folder/selected-$device.npz" --overwrite \
+      > /dev/null 2> "$folder/error" || fail "$call on $device:"
+  done
+  cmp -s "$folder/selected-cpu.npz" "$folder/selected-cuda.npz" || fail "$call differs from the CPU:"
+done
 # Channels of several chunks.
 for shape in NCHW:4,3,64,64 NHWC:4,64,64,3; do
   for device in cpu cuda; do

@@ -60,8 +60,9 @@ def template_instances(folder):
     """Instances of the templates for several types, whole programs by name."""
     def text(*names):
         paths = [os.path.join(folder, name + ".cuh") for name in ("prelude",) + names]
-        paths = [p.replace(os.path.join(folder, "box_muller.cuh"),
-                           os.path.join(folder, "../../../tensor/box_muller-inl.h")) for p in paths]
+        for name, header in (("box_muller", "../../../tensor/box_muller-inl.h"),
+                             ("special_functions", "../../elementwise/special_functions-inl.h")):
+            paths = [p.replace(os.path.join(folder, name + ".cuh"), os.path.join(folder, header)) for p in paths]
         return "".join(open(path).read() for path in paths)
 
     def kernels(arguments, calls):
@@ -140,6 +141,22 @@ def template_instances(folder):
         sorts += [f"search_rows<{t}, int64_t>", f"search_rows<{t}, int32_t>"]
     indexed += ["running_log_sums<float, float>", "running_log_sums<double, double>", "gather_along<int64_t, uint32_t>", "select_slices<int32_t, uint16_t>", "one_hot<int64_t>",
                 "gather_coordinates<int64_t, uint64_t>", "begin_counts"]
+    out["special"] = text("scalar", "special_functions", "special") + (
+        "struct SpecialArguments { const void* x; void* out; };\n") + "".join(
+        f"PADDLE_KERNEL({name}_{t}, SpecialArguments) {{\n"
+        f"  ((({t}*)arguments.out)[threadIdx.x]) = fn::{name}(((const {t}*)arguments.x)[threadIdx.x]{more});\n}}\n"
+        for t in ("float", "double") for name, more in [("polygamma", ", 2.0")] + [
+            (n, "") for n in ("lgamma", "digamma", "trigamma", "erfinv", "i0", "i0e", "i1", "i1e")])
+    out["select"] = text("select") + kernels("SelectArguments", [
+        f"{call}<{which}>" for call in ("count_selected", "store_selected")
+        for which in ("NonZero<bf16>", "NonZero<double>", "NonZero<bool>", "Masked<uint16_t>", "Masked<uint64_t>")])
+    ranges = [f"{call}<{t}>" for t in ("int32_t", "bf16", "float", "double")
+              for call in ("integer_range", "number_range", "line_space")]
+    borders = [f"pad_borders<uint32_t, {border}>" for border in ("Reflect", "Replicate", "Circular")]
+    sums = [f"log_sums<{c}, {t}, {t}, {block}>" for c, t in floats for block in ("true", "false")]
+    out["ranges"] = text("scalar", "create") + kernels("RangeArguments", ranges)
+    out["borders"] = text("scalar", "create") + kernels("BorderArguments", borders)
+    out["log_sums"] = text("scalar", "create") + kernels("LogSumArguments", sums)
     out["recurrent"] = text("scalar", "recurrent") + kernels("RecurrentArguments", [
         f"{call}<{t}, {cell}>" for t in ("float", "double") for call in ("recurrent_step", "recurrent_grad_step")
         for cell in ("LstmCell", "GruCell", "RnnCell<true>", "RnnCell<false>")

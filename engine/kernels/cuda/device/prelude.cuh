@@ -20,6 +20,7 @@ typedef unsigned long long uint64_t;
 #endif
 
 #define PADDLE_BOX_MULLER_INLINE PADDLE_DEVICE
+#define PADDLE_SPECIAL_INLINE PADDLE_DEVICE
 
 constexpr int kBlockThreads = 256;
 

@@ -517,6 +517,16 @@ PADDLE_DEVICE T bitwise_right_shift(T a, T b) {
   if ((uint64_t)b >= sizeof(T) * 8) return a < (T)0 ? (T)-1 : (T)0;
   return (T)(a >> b);
 }
+/// Without the sign.
+template <class T>
+PADDLE_DEVICE T logical_right_shift(T a, T b) {
+  constexpr uint64_t kBits = sizeof(T) * 8, kMask = ~(uint64_t)0 >> (64 - kBits);
+  return (uint64_t)b >= kBits ? (T)0 : (T)(((uint64_t)a & kMask) >> (uint64_t)b);
+}
+template <class T>
+PADDLE_DEVICE T truncated_quotient(T a, T b) {
+  return trunc_of(a / b);
+}
 template <class T>
 PADDLE_DEVICE T gcd(T a, T b) {
   uint64_t x = (uint64_t)abs(a), y = (uint64_t)abs(b);
