@@ -90,6 +90,24 @@ std::vector<passes::Rule> rules_before_standard(const CompileOptions& options) {
   return out;
 }
 
+/// Whether the target has kernels for all operations of a replacement.
+bool has_kernels(const passes::Term& term, const TargetInfo& target) {
+  if (term.kind != passes::Term::Kind::kCall) return true;
+  return has_kernel(*term.op, target) &&
+         std::ranges::all_of(term.operands,
+                             [&](const passes::Term& each) { return has_kernels(each, target); });
+}
+
+/// The rules of the engine. A device without a kernel for what a rule makes would decompose it
+/// again, perhaps to what the rule replaces.
+std::vector<passes::Rule> standard_rules_for(const TargetInfo& target) {
+  std::vector<passes::Rule> rules = passes::standard_rules();
+  if (!target.device.is_cpu())
+    std::erase_if(rules,
+                  [&](const passes::Rule& rule) { return !has_kernels(rule.replacement, target); });
+  return rules;
+}
+
 bool updates_parameters(const Function& function) {
   return std::ranges::any_of(
       function.outputs, [](const ir::Port& port) { return port.kind == ir::PortKind::kParameter; });
@@ -129,7 +147,7 @@ std::vector<Pass> built_in_pipeline(const CompileOptions& options,
 
   stage = Stage::kLayout;
   add(rewrites, "rewrite", [rules = rules_before_standard(options), target](Function& f) {
-    passes::apply_rules(f, rules, passes::standard_rules());
+    passes::apply_rules(f, rules, standard_rules_for(target));
     if (!rules.empty()) passes::for_target(f, target);  // they may use any operation
   });
   add(true, "fold_batch_norm", passes::fold_batch_norm);

@@ -10,8 +10,9 @@ export PADDLE_CUDA_LIBRARIES="$fake"
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
 status=0
-for table in arrays attention binary classes conv creation forms indexing loss moments norm numbers optimizers \
-  pool products recurrent reduction scan shape sorting training unary volume; do
+for table in arrays attention binary box_losses classes conv creation distance forms fractional_pool indexing int8 legacy \
+  legacy_layers loss moments norm numbers old_images old_values optimizers parameters pool products recurrent reduction \
+  residual_units scan shape simulated sorting training transformer unary volume; do
   echo "$table"
   "$PADDLE_BIN/paddle-op" check "tests/op/cases/$table.jsonl" --device cuda || status=1
   "$PADDLE_BIN/paddle-op" check "tests/op/cases/$table.jsonl" --device cuda --no-host-fallback >> "$folder/host"

@@ -27,6 +27,7 @@ const std::map<std::string_view, PrepareFn>& kernel_table() {
   static const std::map<std::string_view, PrepareFn> table = {
       {"adagrad_update", prepare_update},
       {"adam_update", prepare_update},
+      {"all_finite", prepare_all_finite},
       {"arange", prepare_arange},
       {"argmax", prepare_arg_extremum},
       {"argmin", prepare_arg_extremum},

@@ -7,6 +7,7 @@
 #include "kernels/cuda/prepare.h"
 #include "ops/generated/loss.h"
 #include "ops/generated/nn.h"
+#include "paddle/plugin/device.h"
 
 namespace paddle::cuda {
 namespace {
@@ -252,6 +253,67 @@ std::unique_ptr<Kernel> prepare_sum_of_squares(const KernelRequest& request) {
         entry.launch(context.stream, base.chunks, &arguments);
       },
       static_cast<size_t>(base.chunks) * sizeof(double), "cuda:rows");
+}
+
+namespace {
+
+constexpr size_t kFiniteTensors = 64;
+
+/// As in device/rows.cuh.
+struct FiniteArguments {
+  const void* x[kFiniteTensors];
+  int64_t size[kFiniteTensors];
+  void* out;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_all_finite(const KernelRequest& request) {
+  /// Tensors of one type, by operand.
+  struct Part {
+    Entry entry;
+    std::vector<size_t> operands;
+    FiniteArguments arguments{};
+    int64_t largest = 0;
+  };
+  std::vector<Part> parts;
+  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16, DType::kF64}) {
+    Entry entry;
+    bool full = true;
+    for (size_t i = 0; i < request.operands.size(); ++i) {
+      const Layout& x = request.operands[i];
+      if (!compute_name(x.dtype) || !is_plain(x)) return nullptr;
+      if (x.dtype != type || x.size() == 0) continue;
+      if (full) {
+        entry = {
+            start_program(
+                request, program_text({"scalar", "rows"},
+                                      entry_text("find", "FiniteArguments",
+                                                 str("find_not_finite<", device_type(type), ">")))),
+            "find"};
+        parts.push_back({entry, {}});
+      }
+      Part& part = parts.back();
+      part.arguments.size[part.operands.size()] = x.size();
+      part.largest = std::max(part.largest, x.size());
+      part.operands.push_back(i);
+      full = part.operands.size() == kFiniteTensors;
+    }
+  }
+  return make_kernel(
+      [=, device = request.target.device](const RunContext& context, void* const* operands,
+                                          void* const* results) {
+        check_device(device, device_api(device).fill(context.stream, results[0], 1, 1));
+        for (const Part& part : parts) {
+          FiniteArguments arguments = part.arguments;
+          for (size_t i = 0; i < part.operands.size(); ++i)
+            arguments.x[i] = operands[part.operands[i]];
+          arguments.out = results[0];
+          part.entry.launch(context.stream, element_blocks(part.largest),
+                            static_cast<int64_t>(part.operands.size()), &arguments);
+        }
+      },
+      0, "cuda:rows");
 }
 
 }  // namespace paddle::cuda

@@ -12,5 +12,6 @@ std::unique_ptr<Kernel> prepare_layer_norm(const KernelRequest& request);
 std::unique_ptr<Kernel> prepare_rms_norm(const KernelRequest& request);
 std::unique_ptr<Kernel> prepare_layer_norm_grad(const KernelRequest& request);
 std::unique_ptr<Kernel> prepare_sum_of_squares(const KernelRequest& request);
+std::unique_ptr<Kernel> prepare_all_finite(const KernelRequest& request);
 
 }  // namespace paddle::cuda

@@ -83,6 +83,8 @@ def template_instances(folder):
                  f"normalize_grad_rows<{c}, {t}, {t}, {c}>", f"normalize_grad_columns<{c}, {t}, {t}>",
                  f"sum_squares<{t}>"]
     out["rows"] = text("scalar", "rows") + kernels("RowArguments", rows)
+    out["finite"] = text("scalar", "rows") + kernels("FiniteArguments", [
+        f"find_not_finite<{t}>" for t in ("float", "f16", "double")])
     out["gather"] = text("gather") + kernels("GatherArguments", [
         "gather_rows<int64_t, uint32_t>", "gather_rows<int32_t, uint16_t>", "mark_rows<int64_t>",
         "sum_rows<float, int64_t, float>", "sum_rows<float, int64_t, bf16>", "sum_rows<double, int32_t, double>"])

@@ -225,3 +225,22 @@ PADDLE_DEVICE void sum_squares(const RowArguments& arguments) {
   sum = fold_block(sum, FoldSum());
   if (threadIdx.x == 0) ((double*)arguments.out)[0] = sum;
 }
+
+// --- finite tensors ---
+
+constexpr int kFiniteTensors = 64;
+struct FiniteArguments {
+  const void* x[kFiniteTensors];
+  int64_t size[kFiniteTensors];
+  bool* out;
+};
+/// Clears `out` where an element of tensor blockIdx.y is infinite or NaN.
+template <class T>
+PADDLE_DEVICE void find_not_finite(const FiniteArguments& g) {
+  const T* const x = (const T*)g.x[blockIdx.y];
+  const int64_t size = g.size[blockIdx.y], step = (int64_t)gridDim.x * kBlockThreads;
+  bool found = false;
+  for (int64_t i = (int64_t)blockIdx.x * kBlockThreads + threadIdx.x; i < size; i += step)
+    found = found || !fn::isfinite(loaded(x[i]));
+  if (found) *g.out = false;
+}
