@@ -196,7 +196,7 @@ int run_serve(int argc, char** argv) {
   }
   config.device = cli::open_device(device);
   serve::Server server(config);
-  for (const std::string& line : server.warnings()) cli::print_error("warning: " + line);
+  for (const std::string& line : server.warnings()) cli::print_warning(line);
   for (const std::string& line : server.description()) cli::print_line(line);
   if (dry_run) {
     if (json) print_json(server, "");
