@@ -29,10 +29,7 @@ const char* name_of(int signal) {
 }
 
 void on_crash(int signal) {
-  write_text("internal error: ");
-  write_text(name_of(signal));
-  write_running_operation();
-  write_text("\n");
+  write_crash(signal);
   std::signal(signal, SIG_DFL);
   raise(signal);
 }
@@ -43,20 +40,26 @@ namespace detail {
 constinit RunningOperation running_operation;
 }
 
-void write_running_operation() {
-  const char* const name = detail::running_operation.name.load(std::memory_order_relaxed);
-  if (!name) return;
-  write_text(" in operation '");
-  write_text(name);
-  write_text("'");
+void write_crash(int signal) {
+  write_text("internal error: ");
+  write_text(name_of(signal));
+  if (const char* const name = detail::running_operation.name.load(std::memory_order_relaxed)) {
+    write_text(" in operation '");
+    write_text(name);
+    write_text("'");
+  }
   const char* const location = detail::running_operation.location.load(std::memory_order_relaxed);
-  if (!location || !*location) return;
-  write_text(" (");
-  write_text(location);
-  write_text(")");
+  if (location && *location) {
+    write_text(" at ");
+    write_text(location);
+  }
+  write_text("\n");
 }
 
 void report_crashes() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return;  // the sanitizer says more
+#endif
   static std::once_flag once;
   std::call_once(once, [] {
     for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {

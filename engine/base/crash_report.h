@@ -21,9 +21,9 @@ inline void set_running_operation(const char* name, const char* location = "") {
   detail::running_operation.name.store(name, std::memory_order_relaxed);
 }
 
-/// Writes " in operation 'NAME' (LOCATION)" to standard error if one runs; only calls what a signal
-/// handler may call.
-void write_running_operation();
+/// Writes a line that names the signal, and the operation and its place if one runs, to standard
+/// error; only calls what a signal handler may call.
+void write_crash(int signal);
 
 /// Handles signals that end the process: they first write a line with the operation that runs. The
 /// exit status stays that of the signal. For programs, not for libraries.
