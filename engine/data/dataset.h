@@ -108,6 +108,8 @@ class Dataset {
   /// Where samples come from: two datasets of the same source have the same samples at the same
   /// source index. The paths, for files.
   virtual std::string source() const { return join(paths(), ", "); }
+  /// Differs for other data, where the contents of `paths` do not say so; "" where they do.
+  virtual std::string fingerprint() const { return ""; }
   /// The samples of the source that are in use, by source index.
   virtual std::vector<bool> used_sources() const;
   /// An integer of a scalar field, where it is known without decoding the whole sample; for the
@@ -158,6 +160,7 @@ class Subset : public Dataset {
   std::vector<Fitted> fitted() const override { return base_->fitted(); }
   int64_t source_index(int64_t index) const override { return base_->source_index(at(index)); }
   std::string source() const override { return base_->source(); }
+  std::string fingerprint() const override { return base_->fingerprint(); }
   std::vector<bool> used_sources() const override;
   std::optional<int64_t> class_of(int64_t index, int64_t field) const override {
     return base_->class_of(at(index), field);

@@ -80,6 +80,7 @@ class PluginDataset final : public data::Dataset {
     const std::string files = Dataset::source();
     return fingerprint_ ? str(files, " ", *fingerprint_) : files;
   }
+  std::string fingerprint() const override { return fingerprint_ ? str(*fingerprint_) : ""; }
   std::vector<std::pair<std::string, std::string>> facts() const override {
     if (!fingerprint_) return {};
     return {{"fingerprint", str(*fingerprint_)}};
@@ -166,7 +167,8 @@ class PluginDataset final : public data::Dataset {
     paddle_status status = PADDLE_INTERNAL;
     {
       const Frame frame(context_.plugin.c_str(), what, context_.name.c_str());
-      status = function(&call);
+      status = call_plugin(frame, context_.plugin.c_str(), context_.name.c_str(),
+                           [&] { return function(&call); });
     }
     if (status != PADDLE_OK) throw_status(call, status, context_.name);
   }

@@ -40,6 +40,13 @@ class Mixture final : public Dataset {
     const auto [part, own] = find(index);
     return part->location(own, field, element);
   }
+  std::string fingerprint() const override {
+    std::string out;
+    for (const DatasetPtr& part : parts_)
+      if (const std::string one = part->fingerprint(); !one.empty())
+        out += (out.empty() ? "" : " ") + one;
+    return out;
+  }
   std::vector<std::string> paths() const override { return gather(&Dataset::paths); }
   const Vocabulary* vocabulary(int64_t field) const override {
     return parts_[0]->vocabulary(field);

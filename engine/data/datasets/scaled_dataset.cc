@@ -49,6 +49,7 @@ class ScaledDataset : public Dataset {
   }
   int64_t source_index(int64_t index) const override { return base_->source_index(index); }
   std::string source() const override { return base_->source(); }
+  std::string fingerprint() const override { return base_->fingerprint(); }
   std::vector<bool> used_sources() const override { return base_->used_sources(); }
   std::optional<int64_t> class_of(int64_t index, int64_t field) const override {
     return scaled_[static_cast<size_t>(field)] ? std::nullopt : base_->class_of(index, field);

@@ -43,7 +43,10 @@ ordered_json record_of(const data::Dataset& dataset) {
     }
     files.push_back(std::move(file));
   }
-  return {{"samples", dataset.size()}, {"files", std::move(files)}};
+  ordered_json out = {{"samples", dataset.size()}, {"files", std::move(files)}};
+  if (const std::string fingerprint = dataset.fingerprint(); !fingerprint.empty())
+    out["fingerprint"] = fingerprint;
+  return out;
 }
 
 /// A line for each file of the data that has other contents than the record says.
@@ -64,6 +67,9 @@ std::vector<std::string> changed_files(const ordered_json& before, const ordered
   }
   for (size_t i = files.size(); i < old_files.size(); ++i)
     out.push_back(old_files[i].at("path").get<std::string>() + " is no longer read");
+  if (out.empty() && before.contains("fingerprint") && now.contains("fingerprint") &&
+      before["fingerprint"] != now["fingerprint"])
+    out.push_back("its fingerprint is another one");
   if (out.empty() && before.at("samples") != now.at("samples"))
     out.push_back(str("there were ", before.at("samples").dump(), " samples, there are ",
                       now.at("samples").dump()));

@@ -100,6 +100,9 @@ ok "$bin/paddle-train" r.yaml --output read --plugin my_reader.so
 ok "$bin/paddle-train" r.yaml train.epochs=1 --output again --plugin my_reader.so
 ok "$bin/paddle-train" --resume again train.epochs=3 --plugin my_reader.so
 cmp -s read/model/model.safetensors again/model/model.safetensors || fail "a resumed run with a reader differs"
+touch -d "2020-01-01" rows.fvecs
+ok "$bin/paddle-train" --resume again train.epochs=4 --plugin my_reader.so
+grep -qF "data.train has changed since the run began: its fingerprint is another one" error || fail "other data is not noticed"
 ok "$bin/paddle-train" r.yaml --check-data --plugin my_reader.so
 says "fingerprint: "
 for damage in "cut: its end is missing" "odd: vector 7: a vector of another length" "empty: has no vectors"; do
