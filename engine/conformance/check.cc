@@ -1,6 +1,8 @@
 #include "conformance/check.h"
 
 #include <fenv.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <clocale>
@@ -17,6 +19,7 @@
 #include "conformance/passes.h"
 #include "inspect/isolate.h"
 #include "inspect/numeric.h"
+#include "plugin/frame.h"
 #include "plugin/plugin.h"
 #include "plugin/text_rules.h"
 
@@ -62,6 +65,36 @@ struct Environment {
     if (handlers != to.handlers) return "it changes the handlers of signals";
     return "";
   }
+};
+
+/// Lines that child processes write when a plug-in ends them, in memory.
+class CrashLines {
+ public:
+  CrashLines() : descriptor_(::memfd_create("crashes", MFD_CLOEXEC)) {}
+  ~CrashLines() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  CrashLines(const CrashLines&) = delete;
+  CrashLines& operator=(const CrashLines&) = delete;
+  /// In a child.
+  void receive() const {
+    if (descriptor_ >= 0) plugin::write_crashes_to(descriptor_);
+  }
+  /// The answer of a child, with what it wrote before it ended.
+  std::string with_line(const std::string& answer) const {
+    std::string line(1000, '\0');
+    const ssize_t size = descriptor_ < 0 ? 0 : ::pread(descriptor_, line.data(), line.size(), 0);
+    if (size <= 0) return answer;
+    if (::ftruncate(descriptor_, 0) == 0) ::lseek(descriptor_, 0, SEEK_SET);
+    line.resize(static_cast<size_t>(size));
+    line = line.substr(0, line.find('\n'));
+    constexpr std::string_view kError = "error: ";
+    if (line.starts_with(kError)) line.erase(0, kError.size());
+    return answer + ": " + line;
+  }
+
+ private:
+  int descriptor_;
 };
 
 std::string check_environment(const std::string& path) {
@@ -161,10 +194,12 @@ struct Contents {
 /// nullopt, with the reason in `why`, if the plug-in cannot be loaded.
 std::optional<Contents> describe_plugin(const CheckOptions& o, std::string& why) {
   const inspect::IsolationOptions isolation{1, o.timeout_seconds};
+  const CrashLines crashes;
   std::string answer;
   inspect::run_isolated(
       1,
       [&](size_t) {
+        crashes.receive();
         const plugin::Plugin& loaded = plugin::load(o.path);
         std::string out = str(kSeparator, operations_of(loaded).size());
         for (const auto* names : {&loaded.passes, &loaded.rules, &loaded.transports, &loaded.tables,
@@ -172,7 +207,7 @@ std::optional<Contents> describe_plugin(const CheckOptions& o, std::string& why)
           out += str(kSeparator, join(*names, ","));
         return out;
       },
-      [&](size_t, const std::string& line) { answer = line; }, isolation);
+      [&](size_t, const std::string& line) { answer = crashes.with_line(line); }, isolation);
   const std::vector<std::string> fields = split(answer, kSeparator);
   if (fields.size() != 8 || !fields[0].empty()) {
     why = answer;
@@ -262,11 +297,17 @@ void run_jobs(std::vector<Job>& jobs, const CheckOptions& options) {
   std::vector<Job*> wanted;
   for (Job& job : jobs)
     if (job.run) wanted.push_back(&job);
+  const CrashLines crashes;
   // Each job in a process of its own: they load the plug-in.
   for (Job* job : wanted)
     inspect::run_isolated(
-        1, [&](size_t) { return job->run(); },
-        [&](size_t, const std::string& line) {
+        1,
+        [&](size_t) {
+          crashes.receive();
+          return job->run();
+        },
+        [&](size_t, const std::string& answer) {
+          const std::string line = crashes.with_line(answer);
           const bool skipped = line.starts_with(kSkip);
           job->result.status = line.empty() ? Status::kPassed
                                : skipped    ? Status::kSkipped

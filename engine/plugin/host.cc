@@ -7,6 +7,7 @@
 
 #include "base/interrupt.h"
 #include "base/parallel.h"
+#include "plugin/frame.h"
 #include "plugin/plugin.h"
 #include "plugin/table_adapter.h"
 #include "tensor/random.h"
@@ -97,8 +98,11 @@ paddle_host make_host() {
   h.release = [](void* memory) { std::free(memory); };
   h.parallel_for = [](paddle_call*, int64_t count, int64_t grain,
                       void (*body)(void*, int64_t, int64_t), void* context) {
-    parallel_for(count, std::max<int64_t>(1, grain),
-                 [&](int64_t begin, int64_t end) { body(context, begin, end); });
+    const FrameRecord frame = current_frame();
+    parallel_for(count, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
+      const Frame same(frame);
+      body(context, begin, end);
+    });
   };
   h.thread_count = [] { return static_cast<uint32_t>(thread_count()); };
   h.cancelled = [](paddle_call*) { return static_cast<int32_t>(pending_interrupt() != 0); };

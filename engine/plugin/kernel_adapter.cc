@@ -53,8 +53,10 @@ class PluginKernel final : public Kernel {
     }
     paddle_status status = PADDLE_INTERNAL;
     {
-      const Frame frame(context_.plugin.c_str(), context_.operation.c_str(), arguments.location);
-      status = instance_.run(instance_.state, &arguments);
+      const Frame frame(context_.plugin.c_str(), "run", context_.operation.c_str(),
+                        arguments.location);
+      status = call_plugin(frame, context_.plugin.c_str(), context_.operation.c_str(),
+                           [&] { return instance_.run(instance_.state, &arguments); });
     }
     // An error that was set counts although the kernel says that all is well.
     if (status != PADDLE_OK || !call.message.empty())
@@ -123,7 +125,8 @@ std::unique_ptr<Kernel> prepare_plugin_kernel(const KernelRequest& request, cons
   paddle_status status = PADDLE_INTERNAL;
   {
     const Frame frame(c.plugin.c_str(), "prepare", c.operation.c_str());
-    status = c.kernel->prepare(&call, &r, &instance);
+    status = call_plugin(frame, c.plugin.c_str(), c.operation.c_str(),
+                         [&] { return c.kernel->prepare(&call, &r, &instance); });
   }
   if (status == PADDLE_DECLINED) return nullptr;
   if (status != PADDLE_OK) throw_status(call, status, c.operation);

@@ -173,7 +173,7 @@ std::unique_ptr<Parts> open_native_plugin(const std::string& path) {
   const std::string label = object.note.name + " " + object.note.version;
   void* handle = nullptr;
   {
-    const Frame frame(label.c_str(), "loading", "");
+    const Frame frame(label.c_str(), "loading", path.c_str());
     handle = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
   }
   if (!handle) {
@@ -184,6 +184,8 @@ std::unique_ptr<Parts> open_native_plugin(const std::string& path) {
   const auto entry = reinterpret_cast<paddle_plugin_main_function>(dlsym(handle, kEntry));
   if (!entry) fail(ErrorCode::kDevice, path, ": does not export ", kEntry);
 
+  static std::deque<std::string> labels;
+  note_code(reinterpret_cast<const void*>(entry), labels.emplace_back(label).c_str());
   static std::deque<paddle_plugin> kept;  // for functions that are called later
   paddle_plugin& given = kept.emplace_back();
   given = {};
@@ -211,11 +213,11 @@ std::unique_ptr<Parts> open_native_plugin(const std::string& path) {
   auto parts = std::make_unique<Parts>(std::move(plugin));
   read_descriptors(path, known, *parts);
   if (known.start)
-    parts->start = [start = known.start, path, label] {
+    parts->start = [start = known.start, label] {
       paddle_call call;
       const Frame frame(label.c_str(), "start", "");
       if (const paddle_status started = start(&host(), &call); started != PADDLE_OK)
-        throw_status(call, started, path + ": start");
+        throw_status(call, started, "start");
     };
   return parts;
 }

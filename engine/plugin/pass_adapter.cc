@@ -118,8 +118,9 @@ void run_plugin_pass(const PassContext& context, ir::Function& function) {
   paddle_call call;
   paddle_status status = PADDLE_INTERNAL;
   {
-    const Frame frame(context.plugin.c_str(), context.name.c_str(), function.name.c_str());
-    status = context.pass->run(&call, before.c_str());
+    const Frame frame(context.plugin.c_str(), "run", context.name.c_str(), function.name.c_str());
+    status = call_plugin(frame, context.plugin.c_str(), context.name.c_str(),
+                         [&] { return context.pass->run(&call, before.c_str()); });
   }
   try {
     if (status != PADDLE_OK) throw_status(call, status, "the pass " + context.name);

@@ -192,7 +192,8 @@ class PluginTable final : public program::RowTable {
     paddle_status status = PADDLE_INTERNAL;
     {
       const Frame frame(context_.plugin.c_str(), what, context_.name.c_str());
-      status = function(&call);
+      status = call_plugin(frame, context_.plugin.c_str(), context_.name.c_str(),
+                           [&] { return function(&call); });
     }
     if (status != PADDLE_OK)
       throw_status(call, status, str("table '", spec().path, "': ", context_.name, ": ", what));

@@ -198,7 +198,8 @@ class PluginTransport final : public comm::ProcessTransport {
     paddle_status status = PADDLE_INTERNAL;
     {
       const Frame frame(context_.plugin.c_str(), what, context_.name.c_str());
-      status = function(&call);
+      status = call_plugin(frame, context_.plugin.c_str(), context_.name.c_str(),
+                           [&] { return function(&call); });
     }
     if (status == PADDLE_OK) return;
     broken_ = true;

@@ -468,11 +468,11 @@ void Plan::run_instruction(Instruction& instruction, RunContext& context, bool l
   if (const ir::Operation* const operation = instruction.operation)
     set_running_operation(operation->op->def->name, operation->location.c_str());
   if (is_logged(LogLevel::kTrace)) log(LogLevel::kTrace, trace_line(instruction));
+  context.location = instruction.operation ? &instruction.operation->location : nullptr;
   if (check_) check_->before(instruction, arena_);
   if (streams_) {
     streams_->before(instruction);
     context.stream = streams_->stream(instruction);
-    context.location = instruction.operation ? &instruction.operation->location : nullptr;
   }
   if (instruction.profile < 0 || !options_.profile->recording) {
     execute(instruction, context);

@@ -245,7 +245,7 @@ expect 6 "variants.twice: no such device" "${twice[@]}" "$folder/FAIL.so"
 
 # A crash in a tool names the plug-in; in the check it is one failed case.
 variant CRASH -DCRASH
-expect 139 "error: signal 11 inside plug-in variants 1.0.0: variants.twice" "${twice[@]}" "$folder/CRASH.so"
+expect 139 "error: signal 11 inside plug-in variants 1.0.0: run of variants.twice" "${twice[@]}" "$folder/CRASH.so"
 most_lines=20
 finds() {
   variant "$1" "-D$1"
