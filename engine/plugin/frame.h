@@ -7,7 +7,7 @@
 
 namespace paddle::plugin {
 
-/// What a thread runs: the plug-in and its version, the function, and the operation or the part of
+/// The code of a thread: the plug-in and its version, the function, and the operation or the part of
 /// the plug-in, with its place. Null outside of plug-ins.
 struct FrameRecord {
   const char* plugin = nullptr;
