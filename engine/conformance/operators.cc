@@ -331,7 +331,7 @@ std::string check_one_kernel(const Op& op, const NamedCall& named, const Call& c
         return named(x);
       },
       inputs_of(named, call));
-  if (!first.found) return "";
+  if (!first.found || op.has(kRunTimeShape)) return "";
   std::vector<Layout> layouts, results;
   std::vector<Array> dense;
   std::vector<void*> pointers;

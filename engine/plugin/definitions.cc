@@ -145,6 +145,7 @@ void Definitions::add(const op_schema::Entry& e, TextRules rules) {
   def.in_place = in_place;
   for (const std::string& type : e.types)
     parts.rules.types.push_back(read_type_text(type, parts.operands, parts.attrs, e.place));
+  if (std::ranges::any_of(parts.rules.types, has_run_time_dim)) def.traits |= kRunTimeShape;
   parts.rules.surrogate_gradient = e.surrogate_gradient;
   def.infer = e.types.empty() ? paddle::rules::infer_decomposed : infer_by_text;
   def.vjp = parts.rules.gradients.empty() ? nullptr : vjp_by_text;

@@ -7,8 +7,8 @@
 
 namespace paddle::plugin {
 
-/// The code of a thread: the plug-in and its version, the function, and the operation or the part of
-/// the plug-in, with its place. Null outside of plug-ins.
+/// The code of a thread: the plug-in and its version, the function, and the operation or the part
+/// of the plug-in, with its place. Null outside of plug-ins.
 struct FrameRecord {
   const char* plugin = nullptr;
   const char* function = nullptr;

@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "ops/core/kernel.h"
@@ -15,6 +16,7 @@ struct paddle_call {
   std::string message;
   paddle::SourceLocation location;
   paddle::ResultAllocator* allocator = nullptr;  ///< of a kernel that runs
+  std::vector<bool> results_allocated;           ///< by it
   std::string text;                              ///< what the plug-in has written
   bool too_long = false;                         ///< and that it was more than a call may write
 };

@@ -15,7 +15,15 @@ void* allocate_result(paddle_call* call, uint32_t result, const int64_t* shape, 
   guarded(call, [&] {
     if (rank < 0 || std::any_of(shape, shape + rank, [](int64_t size) { return size < 0; }))
       fail(ErrorCode::kInternal, "the shape of result ", result, " has a negative size");
+    if (result >= call->results_allocated.size())
+      fail(ErrorCode::kInternal, "there is no result ", result);
+    if (call->results_allocated[result])
+      fail(ErrorCode::kInternal, "memory of result ", result, " is asked for twice");
     memory = call->allocator->allocate(result, Dims(shape, shape + rank));
+    call->results_allocated[result] = true;
+    // A result without elements has an address, too.
+    static std::byte none;
+    if (!memory) memory = &none;
   });
   return memory;
 }
@@ -49,6 +57,7 @@ class PluginKernel final : public Kernel {
     arguments.location = c.location ? c.location->c_str() : "";
     if (c.allocator) {
       call.allocator = c.allocator;
+      call.results_allocated.resize(results_);
       arguments.allocate_result = allocate_result;
     }
     paddle_status status = PADDLE_INTERNAL;
@@ -61,6 +70,10 @@ class PluginKernel final : public Kernel {
     // An error that was set counts although the kernel says that all is well.
     if (status != PADDLE_OK || !call.message.empty())
       throw_status(call, status, context_.operation);
+    if (c.allocator &&
+        std::ranges::find(call.results_allocated, false) != call.results_allocated.end())
+      fail(ErrorCode::kInternal, context_.operation, ": the kernel of ", context_.plugin,
+           " gives no memory for a result");
   }
   size_t scratch_bytes() const override { return instance_.scratch_bytes; }
   bool reads(size_t i) const override { return i >= 64 || ((instance_.unread >> i) & 1) == 0; }

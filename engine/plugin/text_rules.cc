@@ -148,7 +148,8 @@ Tensors decompose_by_text(CallContext& c) {
 }
 
 void infer_by_text(InferContext& c) {
-  for (const TypeText& type : rules_of(c.op()).types) c.result(type_of(type, c));
+  std::map<std::string, Dim> run_time;
+  for (const TypeText& type : rules_of(c.op()).types) c.result(type_of(type, c, run_time));
 }
 
 bool has_surrogate_gradient(const Op& op) {

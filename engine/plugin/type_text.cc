@@ -1,5 +1,6 @@
 #include "plugin/type_text.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/text.h"
@@ -61,6 +62,16 @@ class TypeReader {
 
   /// `dim(x, 0)` becomes a symbol, so that the rest is an expression of dims.
   Dim read_dim(std::string_view text) {
+    if (const std::string_view word = trim(text); word.starts_with("?")) {
+      for (const char c : word.substr(1))
+        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'))
+          reject(str("'", word, "': after ? there may be a name"));
+      // Without a name each one is a size of its own.
+      const std::string name =
+          word == "?" ? str("?", out_.symbols.size(), " of ", text_) : std::string(word);
+      out_.symbols.push_back({.name = name, .run_time = true});
+      return Dim::symbol(name);
+    }
     std::string rest;
     for (size_t at = 0; at < text.size();) {
       const size_t call = text.find("dim(", at);
@@ -138,13 +149,23 @@ TypeText read_type_text(const std::string& text, std::span<const OperandDef> ope
   return TypeReader(text, operands, attributes, place).read();
 }
 
-TensorType type_of(const TypeText& text, const InferContext& c) {
+bool has_run_time_dim(const TypeText& text) {
+  return std::ranges::any_of(text.symbols, &TypeText::Symbol::run_time);
+}
+
+TensorType type_of(const TypeText& text, InferContext& c, std::map<std::string, Dim>& run_time) {
   if (text.like >= 0) return c.type(static_cast<size_t>(text.like));
   TensorType out;
   out.dtype = text.dtype_of >= 0 ? c.dtype(static_cast<size_t>(text.dtype_of)) : text.dtype;
   const auto replace = [&](const std::string& name) -> std::optional<Dim> {
     for (const TypeText::Symbol& symbol : text.symbols)
-      if (symbol.name == name) return value_of(symbol, c);
+      if (symbol.name == name && symbol.run_time) {
+        const auto known = run_time.find(name);
+        return known != run_time.end() ? known->second
+                                       : run_time.emplace(name, c.run_time_dim()).first->second;
+      } else if (symbol.name == name) {
+        return value_of(symbol, c);
+      }
     return std::nullopt;
   };
   for (const Dim& dim : text.dims) {

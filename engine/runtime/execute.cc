@@ -91,6 +91,13 @@ class ArrayAllocator final : public ResultAllocator {
   ArrayAllocator(std::vector<Array>& results, const std::vector<TensorType>& types, Device device)
       : results_(results), types_(types), device_(device) {}
   void* allocate(size_t index, const Dims& shape) override {
+    const Shape& known = types_[index].shape;
+    bool fits = known.size() == shape.size();
+    for (size_t i = 0; fits && i < shape.size(); ++i)
+      fits = !known[i].constant() || *known[i].constant() == shape[i];
+    if (!fits)
+      fail(ErrorCode::kInternal, "result ", index, " has the shape ", shape, ", expected ",
+           str(known));
     results_[index] = Array::empty(types_[index].dtype, shape, device_);
     return results_[index].address();
   }

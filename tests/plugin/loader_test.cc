@@ -123,6 +123,19 @@ TEST_F(Loader, TypesMayBeText) {
   EXPECT_TRUE(has_surrogate_gradient(get_op("typed.rounded")));
   EXPECT_FALSE(has_surrogate_gradient(op));
 
+  load(write("sizes.plugin.yaml",
+             yaml("sizes",
+                  "  both:\n    signature: (x) -> values, places, rest\n    doc: Three.\n"
+                  "    infer: [\"x.dtype [?n, dim(x, 1)]\", \"int64 [?n]\", \"int64 [?]\"]\n"
+                  "    body: \"[x, nonzero(x)[:, 0], nonzero(x)[:, 0]]\"\n")));
+  const Op& both = get_op("sizes.both");
+  EXPECT_TRUE(both.has(kRunTimeShape));
+  const Inferred later = infer_results(both, default_attrs(both), {Tensor(x, nullptr)});
+  EXPECT_EQ(later.results[0].shape[0].text(), later.results[1].shape[0].text());
+  EXPECT_NE(later.results[0].shape[0].text(), later.results[2].shape[0].text());
+  EXPECT_FALSE(later.results[0].shape[0].constant());
+  EXPECT_EQ(later.results[0].shape[1].constant(), 3);
+
   const auto rejected = [&](const std::string& infer) {
     return error_of_file("bad.plugin.yaml",
                          yaml("next",
@@ -136,6 +149,7 @@ TEST_F(Loader, TypesMayBeText) {
             place + "float33 [n]': expected a dtype or OPERAND.dtype, found 'float33'");
   EXPECT_EQ(rejected("float32 n"),
             place + "float32 n': expected 'like OPERAND' or 'DTYPE [DIM, …]'");
+  EXPECT_EQ(rejected("x.dtype [?N]"), place + "x.dtype [?N]': '?N': after ? there may be a name");
   EXPECT_EQ(rejected("x.dtype [m]"), place +
                                          "x.dtype [m]': there is no integer attribute 'm'; a dim "
                                          "of an operand is dim(OPERAND, AXIS)");
