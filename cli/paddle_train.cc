@@ -3,6 +3,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -337,9 +339,11 @@ void set_until(const std::string& text, train::TrainOptions& options) {
     options.until_step = static_cast<int64_t>(value);
 }
 
-/// The transport of a run of several processes; null for one.
-std::shared_ptr<comm::Transport> join_run(const comm::Membership& membership) {
+/// The transport of a run of several processes, which the config may name; null for one.
+std::shared_ptr<comm::Transport> join_run(const comm::Membership& membership,
+                                          const std::string& transport) {
   if (membership.size == 1) return nullptr;
+  if (!transport.empty()) ::setenv("PADDLE_TRANSPORT", transport.c_str(), 0);
   comm::JoinOptions options = comm::JoinOptions::from_environment();
   options.notice = [](const std::string& line) { cli::print_note(line); };
   if (!membership.source.empty() && membership.rank == 0)
@@ -426,23 +430,29 @@ int run_train(int argc, char** argv) {
     fail(ErrorCode::kUsage, "--simulate runs all ranks in one process; ",
          membership.source.empty() ? "paddle-launch" : membership.source, " has started ",
          membership.size, " of them");
-  const auto transport = join_run(membership);
   auto overrides = cli::take_overrides(arguments);
   std::string config_path;
-  if (arguments.empty() && !resume.empty())
-    config_path = train::config_of_run(resume);
-  else if (arguments.size() == 1)
-    config_path = arguments[0];
-  else if (arguments.empty())
-    fail(ErrorCode::kUsage, "no config is given (see paddle-train --help)");
-  else
-    fail(ErrorCode::kUsage, "one config is expected, found '", arguments[0], "' and '",
-         arguments[1], "'");
-
-  std::optional<Phase> phase(std::in_place, "reading the config");
-  overrides = cli::with_model_files(config_path, std::move(overrides));
-  train::RunConfig config = train::read_config(config_path, overrides);
-  phase.reset();
+  train::RunConfig config;
+  std::exception_ptr wrong;
+  try {
+    if (arguments.empty() && !resume.empty())
+      config_path = train::config_of_run(resume);
+    else if (arguments.size() == 1)
+      config_path = arguments[0];
+    else if (arguments.empty())
+      fail(ErrorCode::kUsage, "no config is given (see paddle-train --help)");
+    else
+      fail(ErrorCode::kUsage, "one config is expected, found '", arguments[0], "' and '",
+           arguments[1], "'");
+    const Phase phase("reading the config");
+    overrides = cli::with_model_files(config_path, std::move(overrides));
+    config = train::read_config(config_path, overrides);
+  } catch (const Error&) {
+    wrong = std::current_exception();
+  }
+  // The other ranks learn of a wrong config from one that has joined.
+  const auto transport = join_run(membership, config.parallel.transport);
+  if (wrong) std::rethrow_exception(wrong);
   config.compile.target.device = cli::open_device(device);
   if (!config.compile.target.device.is_cpu() && (membership.size > 1 || simulated > 1))
     fail(ErrorCode::kUsage, "--device: runs of several ranks are on the cpu");

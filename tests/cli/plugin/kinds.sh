@@ -164,6 +164,14 @@ PADDLE_PLUGINS=my_transport.so PADDLE_TRANSPORT=my_transport.ring ok "$launch" -
   train.tables=my_table.file_rows --output config
 same own config
 
+# The transport that the config names.
+ok "$launch" -n 2 "$bin/paddle-train" p.yaml parallel.transport=my_transport.ring "plugins=[my_table.so, my_transport.so]" \
+  train.tables=my_table.file_rows --output named
+same own named
+grep -q "transport: my_transport.ring" named/config.yaml || fail "the saved config names no transport"
+expect 3 "did you mean 'my_transport.ring'?" "$launch" -n 2 "$bin/paddle-train" p.yaml parallel.transport=my_transport.rng \
+  "plugins=[my_transport.so]" --output x
+
 # Names that are unknown.
 expect 3 "there is no kind of table 'my_table.nowhere', expected one of memory, my_table.file_rows" \
   "$bin/paddle-train" c.yaml parallel.data=1 train.tables=my_table.nowhere --plugin my_table.so --output x
