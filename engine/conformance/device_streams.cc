@@ -36,13 +36,19 @@ std::string check_order(const Api& api) {
   return "";
 }
 
+/// Of a copy, in bytes.
+struct Offsets {
+  size_t to, from;
+};
+
 /// Copies of all kinds, sizes and offsets, and what is next to them.
 std::string check_copies(const Api& api) {
   const DeviceStream stream(api, 0);
   constexpr size_t kMargin = 64;
   for (const size_t bytes : {size_t{0}, size_t{1}, size_t{3}, size_t{63}, size_t{64}, size_t{65},
                              size_t{1000}, size_t{4097}, size_t{65536}, (size_t{1} << 20) + 3})
-    for (const auto& [to, from] : {std::pair<size_t, size_t>{0, 0}, {1, 0}, {0, 3}, {13, 7}}) {
+    for (const Offsets& at : {Offsets{0, 0}, {1, 0}, {0, 3}, {13, 7}}) {
+      const size_t to = at.to, from = at.from;
       const size_t whole = bytes + 2 * kMargin;
       const DeviceMemory a(api, 0, whole), b(api, 0, whole);
       const Bytes source = pattern(whole, bytes + to);

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <csignal>
 #include <cstdint>
 #include <cstring>
@@ -71,7 +72,7 @@ const Code* running_code(void* context, uintptr_t* address) {
   const uintptr_t end = (stack / kPage + 1) * kPage;
   if (stack == 0 || stack % sizeof(uintptr_t) != 0) return nullptr;
   for (uintptr_t slot = stack; slot + sizeof slot <= end; slot += sizeof slot) {
-    *address = *reinterpret_cast<const uintptr_t*>(slot);
+    *address = *std::bit_cast<const uintptr_t*>(slot);
     if (const Code* const code = code_at(*address)) return code;
   }
   return nullptr;
