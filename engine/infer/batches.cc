@@ -11,7 +11,6 @@
 #include "formats/sound/sound.h"
 #include "infer/input_batches.h"
 #include "onnx/graph/value_io.h"
-#include "program/model_units.h"
 
 namespace paddle::infer {
 namespace {
@@ -63,6 +62,9 @@ std::optional<data::DataConfig> run_data(const program::Model& model) {
   return program::run_data(model.metadata());
 }
 
+RunInputs::RunInputs(const program::Model& model, const std::vector<std::string>& generated)
+    : data(run_data(model)), units(model, generated) {}
+
 namespace {
 
 /// `--data`: a section of the run's own config or of another one.
@@ -72,7 +74,7 @@ std::unique_ptr<Batches> open_section(const program::Model& model, const InputOp
   if (std::find(parts.begin(), parts.end(), part) == parts.end())
     fail(ErrorCode::kUsage, "--data: expected train, valid or test, found '", part, "'",
          did_you_mean(part, parts));
-  const std::optional<data::DataConfig> run = run_data(model);
+  const std::optional<data::DataConfig>& run = options.run->data;
   if (config.empty() && !run)
     fail(ErrorCode::kUsage,
          "--data: this model has no data of its own; give --data CONFIG.yaml:", part);
@@ -149,7 +151,7 @@ std::unique_ptr<Batches> open_given_arrays(const program::Model& model,
     return std::find_if(arrays.begin(), arrays.end(),
                         [&](const auto& each) { return each.first == name; });
   };
-  const program::InputUnits units(model, options.generated);
+  const program::InputUnits& units = options.run->units;
   const bool is_raw = units.are_raw([&](const std::string& name) -> std::optional<DType> {
     const auto at = find(name);
     return at == arrays.end() ? std::nullopt : std::optional(at->second.dtype);
@@ -195,8 +197,8 @@ ArraySource source_of(const formats::NpzReader& reader) {
 
 /// One NPZ file. Its arrays are read as the run's own arrays are if they are raw data
 /// (program/model_units.h); otherwise they are what the model takes.
-std::unique_ptr<Batches> open_arrays(const program::Model& model, const InputOptions& options,
-                                     const std::optional<data::DataConfig>& run) {
+std::unique_ptr<Batches> open_arrays(const program::Model& model, const InputOptions& options) {
+  const std::optional<data::DataConfig>& run = options.run->data;
   const std::string& path = options.paths[0];
   const formats::NpzReader reader(path);
   if (!run) return array_batches(model, source_of(reader), options, {});
@@ -205,7 +207,7 @@ std::unique_ptr<Batches> open_arrays(const program::Model& model, const InputOpt
   const auto is_input = [&](const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
-  const program::InputUnits units(model, options.generated);
+  const program::InputUnits& units = options.run->units;
   const std::vector<data::Fitted>& scales = units.scales();
   const std::vector<data::TransformOptions>& transforms = units.transforms();
   const bool as_data = units.are_raw([&](const std::string& name) -> std::optional<DType> {
@@ -357,7 +359,9 @@ data::ImageFolderOptions image_options(const program::Model& model, const InputO
 
 }  // namespace
 
-std::unique_ptr<Batches> open_inputs(const program::Model& model, const InputOptions& options) {
+std::unique_ptr<Batches> open_inputs(const program::Model& model, const InputOptions& given) {
+  InputOptions options = given;
+  if (!options.run) options.run = std::make_shared<RunInputs>(model, options.generated);
   if (options.batch < 1)
     fail(ErrorCode::kUsage, "--batch: expected at least 1, found ", options.batch);
   if (options.arrays) return open_given_arrays(model, options);
@@ -368,7 +372,7 @@ std::unique_ptr<Batches> open_inputs(const program::Model& model, const InputOpt
   for (const std::string& path : options.paths)
     if (!file_exists(path) && !is_directory(path))
       fail(ErrorCode::kUsage, path, ": there is no such file or folder");
-  const std::optional<data::DataConfig> run = run_data(model);
+  const std::optional<data::DataConfig>& run = options.run->data;
   const auto one_file = [&] {
     if (options.paths.size() > 1)
       fail(ErrorCode::kUsage, first, ": expected one file of this kind, found ",
@@ -376,7 +380,7 @@ std::unique_ptr<Batches> open_inputs(const program::Model& model, const InputOpt
   };
   if (is_npz(first)) {
     one_file();
-    return open_arrays(model, options, run);
+    return open_arrays(model, options);
   }
   data::LoaderOptions loader =
       prediction_loader(run ? run->valid_loader : data::LoaderOptions(), options);

@@ -13,8 +13,19 @@
 #include "data/transforms.h"
 #include "formats/npz.h"
 #include "program/model.h"
+#include "program/model_units.h"
 
 namespace paddle::infer {
+
+/// What the run of a model says of its inputs. Reading it from the config takes longer than a small
+/// prediction, so callers that open inputs many times keep it.
+struct RunInputs {
+  std::optional<data::DataConfig> data;  ///< none for models of no run
+  program::InputUnits units;
+
+  /// `generated`: as in InputOptions.
+  explicit RunInputs(const program::Model& model, const std::vector<std::string>& generated = {});
+};
 
 struct InputOptions {
   std::vector<std::string> paths;  ///< files or folders, of one kind
@@ -32,6 +43,7 @@ struct InputOptions {
   std::string label_field = {};
   bool label_is_list = false;  ///< the text of a label is a list of words, such as tags
   bool no_workers = false;     ///< samples are read in `next`, and not by the run's workers
+  std::shared_ptr<const RunInputs> run = {};  ///< of the model; null: open_inputs reads it
 };
 
 /// A label that is more than a number or a class: a text, tags, boxes, a list of numbers or

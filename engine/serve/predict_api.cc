@@ -244,7 +244,8 @@ std::string predictor_info(const Predictor& predictor) {
   };
   out["inputs"] = ports(model.inputs());
   out["outputs"] = ports(model.declared_outputs());
-  if (const auto columns = table_columns(model); !columns.empty()) out["columns"] = columns;
+  if (const auto columns = table_columns(model, predictor.run_inputs()); !columns.empty())
+    out["columns"] = columns;
   if (!model.metadata().classes.empty()) out["classes"] = model.metadata().classes;
   out["max_batch"] = predictor.joins() ? predictor.limits().max_batch : 1;
   return dumped(out);

@@ -20,8 +20,8 @@ using BodyKind = PredictRequest::Kind;
 constexpr const char* kRowsFile = "rows.jsonl";
 
 /// The fields of a run's table that its model takes.
-std::vector<data::CsvField> table_fields(const program::Model& model) {
-  const auto run = infer::run_data(model);
+std::vector<data::CsvField> table_fields(const program::Model& model,
+                                         const std::optional<data::DataConfig>& run) {
   if (!run) return {};
   const data::CsvFileOptions* table = std::get_if<data::CsvFileOptions>(&run->train.source);
   if (const auto* series = std::get_if<data::SeriesOptions>(&run->train.source))
@@ -42,9 +42,9 @@ std::vector<std::string> columns_of(const data::CsvField& field) {
 
 /// Columns that name files. A request holds the files themselves: names would let it read files of
 /// the server.
-std::vector<std::string> file_columns(const program::Model& model) {
+std::vector<std::string> file_columns(const program::Model& model, const infer::RunInputs& run) {
   std::vector<std::string> out;
-  for (const data::CsvField& field : table_fields(model)) {
+  for (const data::CsvField& field : table_fields(model, run.data)) {
     if (field.kind != data::ColumnKind::kImage && field.kind != data::ColumnKind::kMask &&
         field.kind != data::ColumnKind::kAudio)
       continue;
@@ -75,9 +75,9 @@ std::string expected_text(const program::Model& model) {
 
 }  // namespace
 
-std::vector<std::string> table_columns(const program::Model& model) {
+std::vector<std::string> table_columns(const program::Model& model, const infer::RunInputs& run) {
   std::vector<std::string> out;
-  for (const data::CsvField& field : table_fields(model))
+  for (const data::CsvField& field : table_fields(model, run.data))
     for (const std::string& column : columns_of(field))
       if (std::find(out.begin(), out.end(), column) == out.end()) out.push_back(column);
   return out;
@@ -111,7 +111,7 @@ void PredictInputs::open(const program::Model& model, const PredictRequest& requ
   if (model.inputs().empty()) reject("", "the model takes no inputs; send {\"inputs\": {}}");
   folder_.emplace();
   if (kind_ == BodyKind::kRows) {
-    const std::string rows = with_files(model, request.rows);
+    const std::string rows = with_files(file_columns(model, *options.run), request.rows);
     if (request.row_count == 0) reject("rows", "'rows' is empty");
     options.paths = {write(kRowsFile, rows)};
   } else if (kind_ == BodyKind::kNpz) {
@@ -195,7 +195,7 @@ onnx::Values PredictInputs::values_of(const onnx::Session& session,
 }
 
 std::string PredictInputs::write(const std::string& name, std::string_view content) {
-  const std::string path = folder_->path() + "/" + name;
+  std::string path = folder_->path() + "/" + name;
   std::ofstream file(path, std::ios::binary);
   file.write(content.data(), static_cast<std::streamsize>(content.size()));
   file.close();
@@ -204,8 +204,8 @@ std::string PredictInputs::write(const std::string& name, std::string_view conte
 }
 
 /// The rows with names of files in place of their content.
-std::string PredictInputs::with_files(const program::Model& model, const std::string& rows) {
-  const std::vector<std::string> columns = file_columns(model);
+std::string PredictInputs::with_files(const std::vector<std::string>& columns,
+                                      const std::string& rows) {
   if (columns.empty()) return rows;
   std::string out;
   size_t row = 0;

@@ -19,7 +19,7 @@ namespace paddle::serve {
 /// request does.
 class PredictInputs {
  public:
-  /// `options`: as the model's results are wanted.
+  /// `options`: as the model's results are wanted, with its run.
   PredictInputs(const program::Model& model, const PredictRequest& request,
                 infer::InputOptions options);
 
@@ -35,7 +35,7 @@ class PredictInputs {
   void add_lists(const program::Model& model, const PredictRequest& request);
   onnx::Values values_of(const onnx::Session& session, const PredictRequest& request) const;
   std::string write(const std::string& name, std::string_view content);
-  std::string with_files(const program::Model& model, const std::string& rows);
+  std::string with_files(const std::vector<std::string>& columns, const std::string& rows);
   /// A message with the names of the request in place of those of the files here.
   std::string named(const std::string& message) const;
   [[noreturn]] void reject_error(const Error& error) const;
@@ -49,6 +49,6 @@ class PredictInputs {
 };
 
 /// Columns of a run's table that its model takes; empty for other models.
-std::vector<std::string> table_columns(const program::Model& model);
+std::vector<std::string> table_columns(const program::Model& model, const infer::RunInputs& run);
 
 }  // namespace paddle::serve

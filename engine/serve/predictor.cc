@@ -97,6 +97,8 @@ Predictor::Predictor(const ModelEntry& entry, const PredictLimits& limits, Devic
     decoded_input_.label_field = decoder_->label_field();
     decoded_input_.label_is_list = decoder_->label_is_list();
   }
+  raw_input_.run = std::make_shared<infer::RunInputs>(*model_);
+  decoded_input_.run = std::make_shared<infer::RunInputs>(*model_, decoded_input_.generated);
   for (const char* counter : {"predict_batches_total", "predict_rows_total"})
     metrics_.add(metric(counter), 0);
   thread_ = std::thread([this] { run(); });

@@ -44,6 +44,8 @@ class Predictor {
   const infer::InputOptions& input_options(bool decode) const {
     return decode ? decoded_input_ : raw_input_;
   }
+  /// What its run says of the inputs.
+  const infer::RunInputs& run_inputs() const { return *raw_input_.run; }
   /// Whether requests are joined where their types and sizes allow it, as far as is known.
   bool joins() const { return joins_; }
   /// Lines that its user should see.

@@ -15,7 +15,6 @@ namespace paddle::serve {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using llm::Generation;
 
 constexpr const char* kJson = "application/json";
 /// How long a request waits for news before it looks for its client again.

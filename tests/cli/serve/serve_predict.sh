@@ -7,7 +7,18 @@ source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 here="$(dirname "${BASH_SOURCE[0]}")"
 serve="$PADDLE_BIN/paddle-serve"
 python3 tests/cli/infer/make_fitted_data.py "$folder" || exit 1
-for run in csv images target unknown; do
+# A table with a column of images.
+{ echo "photo,label"; for i in 0 1 2 3; do echo "valid_images/b/$i.png,0"; echo "valid_images/c/$i.png,1"; done; } > "$folder/photos.csv"
+cat > "$folder/photos.yaml" <<YAML
+model: {inputs: {photo: "float32[batch, 3, 20, 60]"}, model: [flatten, {linear: 2}], outputs: [logits]}
+loss: cross_entropy(logits, label)
+optimizer: {name: adam, lr: 0.01}
+data:
+  batch_size: 4
+  train: {kind: csv, path: photos.csv, fields: [{name: photo, kind: image}, {name: label, scalar: true, dtype: int64}]}
+  transforms: [{scale: {fields: photo, factor: 0.004}}]
+YAML
+for run in csv images target unknown photos; do
   config="$folder/$run.yaml"
   [[ "$run" != csv ]] || sed "s/SCALING/standard/" "$folder/csv.template" > "$config"
   "$train" "$config" --threads 1 data.workers=0 train.epochs=2 train.evaluate_every=never train.checkpoint_every=never --output "$folder/runs/$run" > "$folder/out" 2> "$folder/error" || fail "training of $run"
@@ -22,6 +33,7 @@ quiet 0 "$infer" "$folder/runs/csv" "$folder/valid.npz" --quiet --output "$folde
 quiet 0 "$infer" "$folder/runs/target" "$folder/target.csv" --quiet --output "$folder/wanted/target.jsonl"
 quiet 0 "$infer" "$folder/runs/unknown" "$folder/unknown.csv" --quiet --output "$folder/wanted/unknown.jsonl"
 quiet 0 "$infer" "$folder/runs/images" "$folder/valid_images/b/0.png" "$folder/valid_images/c/1.png" --quiet --output "$folder/wanted/images.jsonl"
+quiet 0 "$infer" "$folder/runs/photos" "$folder/photos.csv" --quiet --output "$folder/wanted/photos.jsonl"
 program="tests/paddle_program/data/gpt_pir"
 onnx="tests/data/quantized/lines_dynamic.onnx"
 "$infer" "$onnx" --benchmark 1 --batch 2 > /dev/null 2>&1 || fail "the ONNX file"
@@ -32,6 +44,7 @@ models:
   pictures: runs/images/model
   target: runs/target/checkpoints/latest
   unknown: runs/unknown
+  photos: runs/photos
   onnx: $PWD/$onnx
   program: $PWD/$program.json
   plain: {path: plain.yaml, params: {width: 3}}

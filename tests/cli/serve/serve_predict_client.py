@@ -96,7 +96,7 @@ def same(outputs, arrays):
 # ---- the list of models ----
 response, content = call(None, path="/v1/models", method="GET")
 models = {each["id"]: each for each in json.loads(content)["data"]}
-expect(set(models) == {"table", "pictures", "target", "unknown", "onnx", "program", "plain"}, models.keys())
+expect(set(models) == {"table", "pictures", "target", "unknown", "photos", "onnx", "program", "plain"}, models.keys())
 expect(models["table"]["inputs"] == [{"name": "x", "dtype": "float32", "shape": ["batch", 1]},
                                      {"name": "c", "dtype": "int64", "shape": ["batch"]}], models["table"])
 expect(models["table"]["columns"] == ["x", "c"] and models["table"]["max_batch"] == 16, models["table"])
@@ -167,6 +167,13 @@ expect(predict(form, {"Content-Type": "multipart/form-data; boundary=b"})["predi
 rejected(400, "images[0]", b"no image", {"Content-Type": "image/png"}, "/v1/predict?model=pictures")
 mixed = predict({"model": "pictures", "images": [coded[0], base64.b64encode(b"no image").decode()]})["predictions"]
 expect(mixed[0] == wanted[0] and "images[1]" in mixed[1]["skipped"], mixed)
+
+# A column of files has their content: a path is no image.
+table = [{"photo": base64.b64encode(open(f"{folder}/{row['photo']}", "rb").read()).decode(), "label": row["label"]}
+         for row in csv.DictReader(open(folder + "/photos.csv"))]
+expect(predict({"model": "photos", "rows": table})["predictions"] == lines("photos"), "a column of images")
+rejected(400, "rows[1], column 'photo'", {"model": "photos", "rows": [table[0], {"photo": "/etc/passwd"}]})
+rejected(400, "rows[0], column 'photo': expected the content of the file in base64", {"model": "photos", "rows": [{"photo": folder + "/valid_images/b/0.png"}]})
 
 # ---- an ONNX file and a program of PaddlePaddle ----
 for name in ("program", "onnx"):
