@@ -26,9 +26,9 @@ struct PredictRequest {
   std::optional<bool> decode;
 };
 
-/// Reads a request. `type` is its Content-Type, and `query` the target's ("model=NAME&decode=true"),
-/// which says what a file cannot. Throws ApiError for what is malformed; memory stays within twenty
-/// times the size of the body.
+/// Reads a request. `type` is its Content-Type, and `query` the target's
+/// ("model=NAME&decode=true"), which says what a file cannot. Throws ApiError for what is
+/// malformed; memory stays within twenty times the size of the body.
 PredictRequest read_predict_request(std::string_view type, std::string_view query,
                                     std::string_view body);
 

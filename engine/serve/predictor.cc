@@ -31,8 +31,8 @@ program::LoadOptions load_options(const ModelEntry& entry, Device device) {
 }
 
 /// Whether the declared types have a batch: a first size of inputs and outputs that is free, and
-/// the same symbol where the model is ours.
-bool has_batch(const program::Model& model) {
+/// the same symbol where the model is ours. Before its first run a model may not know its outputs.
+bool has_batch(const program::Model& model, bool has_run) {
   std::optional<Dim> batch;
   const auto is_batch = [&](const TensorType& type) {
     if (!type.ranked) return model.onnx() != nullptr;
@@ -45,7 +45,8 @@ bool has_batch(const program::Model& model) {
     return std::all_of(values.begin(), values.end(),
                        [&](const auto& value) { return is_batch(value.second); });
   };
-  return !model.inputs().empty() && all(model.inputs()) && all(model.declared_outputs());
+  return !model.inputs().empty() && all(model.inputs()) &&
+         (!has_run || all(model.declared_outputs()));
 }
 
 /// Whether results of a joined batch are those of separate ones, up to rounding: kernels may add
@@ -77,7 +78,8 @@ Predictor::Predictor(const ModelEntry& entry, const PredictLimits& limits, Devic
       limits_(limits),
       metrics_(metrics),
       model_(program::load_model(entry.path, load_options(entry, device))) {
-  joins_ = limits_.max_batch > 1;
+  const bool has_values = model_->onnx() && onnx::needs_values(*model_->onnx());
+  joins_ = limits_.max_batch > 1 && !has_values && has_batch(*model_, false);
   try {
     // On other devices a clone would have its own copy of the weights.
     if (device.is_cpu()) runner_ = model_->clone();
@@ -174,7 +176,7 @@ std::vector<PredictJobPtr> Predictor::take() {
 
 bool Predictor::may_join(const PredictJob& first) const {
   // The types of outputs are only known once it has run, for some models.
-  return joins_ && has_run_ && !first.values && first.batch.rows > 0 && has_batch(*runner_);
+  return joins_ && has_run_ && !first.values && first.batch.rows > 0 && has_batch(*runner_, true);
 }
 
 void Predictor::take_joinable(std::vector<PredictJobPtr>& jobs, int64_t& rows) {
