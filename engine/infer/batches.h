@@ -17,8 +17,8 @@
 
 namespace paddle::infer {
 
-/// What the run of a model says of its inputs. Reading it from the config takes longer than a small
-/// prediction, so callers that open inputs many times keep it.
+/// The run of a model, as far as its inputs are concerned. Reading it from the config takes longer
+/// than a small prediction, so callers that open inputs many times keep it.
 struct RunInputs {
   std::optional<data::DataConfig> data;  ///< none for models of no run
   program::InputUnits units;

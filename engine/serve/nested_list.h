@@ -26,8 +26,8 @@ struct NestedList {
 /// hold: other kinds, fractions and numbers out of its range. The type has kernels.
 Array to_array(const NestedList& list, DType dtype, const std::string& name);
 
-/// Fills a list with its elements, as they come. ApiError for lists that are no array: of different
-/// lengths or depths, or with values of different kinds.
+/// Fills a list with its elements, as they come. ApiError for lists that do not make an array: of
+/// different lengths or depths, or with values of different kinds.
 class ListBuilder {
  public:
   /// Both outlive the builder; `name` is that of the input, for messages.

@@ -116,7 +116,7 @@ ApiError failure_of(const Error& error) {
   return {is_ours ? 500 : 400, error.message()};
 }
 
-/// Cancels a job that nobody waits for any more.
+/// Cancels a job at the end of its request.
 class Submitted {
  public:
   Submitted(Predictor& predictor, PredictJobPtr job, bool continues)

@@ -182,7 +182,8 @@ onnx::Values PredictInputs::values_of(const onnx::Session& session,
     const NestedList& list = given->second;
     if (type.dtype == DType::kString) {
       if (list.kind != NestedList::Kind::kStrings && list.kind != NestedList::Kind::kNone)
-        reject("inputs", "input '", name, "' has values that are no strings, expected ", type);
+        reject("inputs", "input '", name, "' has values of other kinds than strings, expected ",
+               type);
       out.push_back(onnx::Value::of_strings(list.shape, list.strings));
       continue;
     }

@@ -1,5 +1,5 @@
 #pragma once
-// What a request to /v1/predict gives, brought to batches of a model's inputs in the way
+// The content of a request to /v1/predict as batches of a model's inputs, read in the way
 // paddle-infer reads files.
 
 #include <memory>

@@ -20,7 +20,7 @@ constexpr size_t kMaxRowNesting = 32;
 const std::vector<std::string> kBodyKeys = {"model",  "inputs", "rows",
                                             "images", "sounds", "decode"};
 
-/// A value of JSON that is no container.
+/// A value of JSON without further values in it.
 using JsonScalar = std::variant<std::nullptr_t, bool, int64_t, uint64_t, double, std::string>;
 
 std::string shown(const JsonScalar& value) {

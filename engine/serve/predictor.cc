@@ -123,7 +123,7 @@ bool Predictor::submit(const PredictJobPtr& job, bool continues) {
   const std::lock_guard lock(mutex_);
   if (!continues) {
     std::erase_if(queue_, [](const PredictJobPtr& each) { return each->is_cancelled(); });
-    // What the model takes next does not wait.
+    // The job that the model takes next does not wait.
     const int64_t waiting = std::ssize(queue_) - (running_.load() > 0 ? 0 : 1);
     if (waiting >= limits_.queue) return false;
   }

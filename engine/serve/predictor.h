@@ -44,7 +44,7 @@ class Predictor {
   const infer::InputOptions& input_options(bool decode) const {
     return decode ? decoded_input_ : raw_input_;
   }
-  /// What its run says of the inputs.
+  /// Its run, as far as the inputs are concerned.
   const infer::RunInputs& run_inputs() const { return *raw_input_.run; }
   /// Whether requests are joined where their types and sizes allow it, as far as is known.
   bool joins() const { return joins_; }

@@ -24,7 +24,7 @@ for run in csv images target unknown photos; do
   "$train" "$config" --threads 1 data.workers=0 train.epochs=2 train.evaluate_every=never train.checkpoint_every=never --output "$folder/runs/$run" > "$folder/out" 2> "$folder/error" || fail "training of $run"
 done
 
-# What paddle-infer says, for serve_predict_client.py to compare.
+# The predictions of paddle-infer, for serve_predict_client.py to compare.
 mkdir "$folder/wanted"
 quiet 0 "$infer" "$folder/runs/csv" "$folder/valid.csv" --quiet --output "$folder/wanted/csv.jsonl"
 quiet 0 "$infer" "$folder/runs/csv" "$folder/valid.csv" --quiet --output "$folder/wanted/csv.npz"

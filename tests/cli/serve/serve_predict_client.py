@@ -168,7 +168,7 @@ rejected(400, "images[0]", b"no image", {"Content-Type": "image/png"}, "/v1/pred
 mixed = predict({"model": "pictures", "images": [coded[0], base64.b64encode(b"no image").decode()]})["predictions"]
 expect(mixed[0] == wanted[0] and "images[1]" in mixed[1]["skipped"], mixed)
 
-# A column of files has their content: a path is no image.
+# A column of files has their content, never a path.
 table = [{"photo": base64.b64encode(open(f"{folder}/{row['photo']}", "rb").read()).decode(), "label": row["label"]}
          for row in csv.DictReader(open(folder + "/photos.csv"))]
 expect(predict({"model": "photos", "rows": table})["predictions"] == lines("photos"), "a column of images")
