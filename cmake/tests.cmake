@@ -34,7 +34,7 @@ function(paddle_add_test program label sources)
                ENVIRONMENT_MODIFICATION "${PADDLE_TEST_CACHE}")
 endfunction()
 
-set(PADDLE_CASE_FOLDERS op grad passes model cli docs interop install python slow examples)
+set(PADDLE_CASE_FOLDERS op grad passes model cli docs gpu interop install python slow examples)
 
 # Rooms that the tests of a room use besides those that it depends on.
 set(PADDLE_TEST_ROOMS_autograd paddle_runtime)

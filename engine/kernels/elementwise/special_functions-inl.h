@@ -61,7 +61,7 @@ struct SpecialFunctions {
     return result + L::log(x) - 0.5 / x - tail;
   }
 
-  /// Of order > 0 and x that is no integer below 1.
+  /// Of order > 0 and x that is not an integer below 1.
   PADDLE_SPECIAL_INLINE static double polygamma_series(int order, double x) {
     // (-1)^(n+1) n! ζ(n+1, x), the Hurwitz zeta by Euler and Maclaurin from x + 15 on.
     const double s = static_cast<double>(order) + 1;
