@@ -25,8 +25,11 @@ OutputCopies::~OutputCopies() {
 
 void OutputCopies::release() {
   if (waits_) device_api(device_).synchronize_event(copied_);
-  waits_ = false;
-  for (void* const block : blocks_) device_api(device_).release_host(block);
+  // After an error, copies may be queued that no event follows.
+  if (queues_) device_api(device_).synchronize_stream(compute_stream(device_));
+  waits_ = queues_ = false;
+  for (void* const block : blocks_)
+    if (block) device_api(device_).release_host(block);
   blocks_.clear();
   memory_.clear();
   places_.clear();
@@ -83,6 +86,7 @@ void OutputCopies::queue(const std::vector<Array>& outputs) {
     allocate(outputs);
   }
   const paddle_stream stream = compute_stream(device_);
+  queues_ = true;
   const auto copy = [&](void* to, const void* from, size_t bytes, paddle_copy_kind kind) {
     if (bytes > 0) check_device(device_, api.copy(stream, to, from, bytes, kind));
   };
@@ -92,6 +96,7 @@ void OutputCopies::queue(const std::vector<Array>& outputs) {
   if (gathered_)
     copy(gathered_copy_, gathered_->address(), gathered_->bytes(), PADDLE_COPY_TO_HOST);
   check_device(device_, api.record_event(copied_, compute_stream(device_)));
+  queues_ = false;
   waits_ = true;
 }
 

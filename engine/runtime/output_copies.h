@@ -38,6 +38,7 @@ class OutputCopies {
   std::byte* gathered_copy_ = nullptr;  ///< on the host
   std::vector<std::byte*> places_;      ///< in `gathered_`, of each array; null for large ones
   bool waits_ = false;                  ///< whether copies are queued
+  bool queues_ = false;                 ///< copies, after which no event is recorded yet
 };
 
 }  // namespace paddle::runtime

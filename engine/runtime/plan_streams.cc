@@ -19,13 +19,20 @@ PlanStreams::~PlanStreams() {
   // Errors of work that is not waited for are not reported.
   api_.synchronize_stream(copy_);
   api_.synchronize_stream(compute_);
-  for (const paddle_event event : events_) api_.destroy_event(event);
-  for (const paddle_event event : finished_) api_.destroy_event(event);
+  // An error while they were made leaves some out.
+  const auto destroy = [&](paddle_event event) {
+    if (event) api_.destroy_event(event);
+  };
+  const auto release = [&](void* memory) {
+    if (memory) api_.release_host(memory);
+  };
+  std::ranges::for_each(events_, destroy);
+  std::ranges::for_each(finished_, destroy);
   for (const Block& block : staging_) {
-    for (const paddle_event event : block.read) api_.destroy_event(event);
-    for (void* const memory : block.memory) api_.release_host(memory);
+    std::ranges::for_each(block.read, destroy);
+    std::ranges::for_each(block.memory, release);
   }
-  for (const auto& [value, memory] : conditions_) api_.release_host(memory);
+  for (const auto& [value, memory] : conditions_) release(memory);
 }
 
 int PlanStreams::new_event() {

@@ -7,10 +7,10 @@
 //   allocate and to load modules on the capturing thread, and events on the stream.
 //
 // Variables: PADDLE_FAKE_CUDA_SEED (order), _CAPABILITY (90), _MEMORY (bytes per GPU, 1 GiB),
-// _DEVICES (2), _VERSION (13000), _FAIL ("cuMemAlloc_v2:3": the third call fails;
-// "cuLaunchKernel:2:700" with this error), _LOG (a file that gets the number of launches by kernel
-// when the process ends), _IDLE (1: kernels are counted but do not run, so that steps of any size
-// are quick; results are then what memory holds).
+// _DEVICES (2), _VERSION (13000), _FAIL ("cuMemAlloc_v2:3": the third call fails; ":3+": it and all
+// later ones; "cuLaunchKernel:2:700" with this error), _LOG (a file that gets the number of
+// launches by kernel when the process ends), _IDLE (1: kernels are counted but do not run, so that
+// steps of any size are quick; results are then what memory holds).
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -183,9 +183,17 @@ int planted(const char* name) {
   const size_t length = std::strlen(name);
   if (std::strncmp(wanted, name, length) != 0 || wanted[length] != ':') return 0;
   char* rest = nullptr;
-  if (std::strtoull(wanted + length + 1, &rest, 10) != call) return 0;
-  if (*rest == ':') return std::atoi(rest + 1);
-  return std::strncmp(name, "cuMemAlloc", 10) == 0 ? kOutOfMemory : 999;
+  const uint64_t first = std::strtoull(wanted + length + 1, &rest, 10);
+  const bool lasts = *rest == '+';
+  if (lasts ? call < first : call != first) return 0;
+  rest += lasts;
+  const int error = *rest == ':' ? std::atoi(rest + 1)
+                    : std::strncmp(name, "cuMem", 5) == 0 && std::strstr(name, "Alloc")
+                        ? kOutOfMemory
+                        : 999;
+  // An error that a wait reports has ended the work of the GPU.
+  if (std::strstr(name, "Synchronize")) all.sticky = error;
+  return error;
 }
 
 // --- modules ---
