@@ -21,6 +21,10 @@ inline void set_running_operation(const char* name, const char* location = "") {
   detail::running_operation.name.store(name, std::memory_order_relaxed);
 }
 
+inline bool is_operation_running() {
+  return detail::running_operation.name.load(std::memory_order_relaxed) != nullptr;
+}
+
 /// Writes a line that names the signal, and the operation and its place if one runs, to standard
 /// error; only calls what a signal handler may call.
 void write_crash(int signal);

@@ -14,6 +14,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/crash_report.h"
+
 namespace paddle::plugin {
 namespace {
 
@@ -114,6 +116,8 @@ void on_signal(int signal, siginfo_t*, void* context) {
     write_text("its code at 0x");
     write_number(address - code->base, 16);
     write_text("\n");
+  } else if (is_operation_running()) {
+    write_crash(signal);
   }
   std::signal(signal, SIG_DFL);
   raise(signal);
