@@ -70,8 +70,8 @@ inline constexpr char kStandardRules[] = R"RULES(@PADDLE_RULES_TEXT@)RULES";
 # Rooms whose code takes no part of a step's or a request's time: they compile a fifth faster with
 # less optimization. (Operations run in kernels; ops has their rules.)
 set(PADDLE_COLD_ROOMS
-  config conformance convert exporter hub inspect lang launch onnx op_schema ops paddle_program profile
-  quant recipes sections serve train tune)
+  config conformance convert exporter hub inspect lang launch onnx op_schema ops paddle_program
+  partition plugin profile program quant recipes sections serve train tune)
 
 # --- the headers of most files, compiled once ---
 
@@ -201,8 +201,8 @@ function(paddle_room room)
   endforeach()
   paddle_use_common_headers(paddle_${room} ${room})
   # Kernels are compiled file by file: what the compiler inlines must not depend on other files.
-  # launch, partition and python are small, and give equal names to things in several files.
-  if(PADDLE_UNITY AND NOT room MATCHES "^(kernels|launch|partition|python)$")
+  # launch and python are small, and give equal names to things in several files.
+  if(PADDLE_UNITY AND NOT room MATCHES "^(kernels|launch|python)$")
     paddle_group_sources(paddle_${room} 25 ${sources} ${arg_SOURCES})
     # Programs that only check a section of a config need nothing else of its room.
     set(separate ${sources})
@@ -273,6 +273,10 @@ paddle_room(lang DEPENDS base config tensor ops ir runtime
 paddle_room(graph DEPENDS base config tensor formats LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(data DEPENDS base config tensor formats text graph
   LIBRARIES nlohmann_json::nlohmann_json)
+# Rows of tables are found in each step.
+set_source_files_properties(${CMAKE_SOURCE_DIR}/engine/program/memory_table.cc PROPERTIES
+  COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>"
+  SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
 # Their loops are for the auto-vectorizer, as those of kernels are.
 set_source_files_properties(
   ${CMAKE_SOURCE_DIR}/engine/data/transforms/resample.cc ${CMAKE_SOURCE_DIR}/engine/data/transforms.cc PROPERTIES

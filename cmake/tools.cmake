@@ -11,7 +11,7 @@ target_compile_definitions(paddle_cli PRIVATE PADDLE_VERSION="${PROJECT_VERSION}
   $<$<BOOL:${PADDLE_WITH_LLVM}>:PADDLE_WITH_LLVM>)
 paddle_compile_headers(paddle_cli command_headers.h)
 if(PADDLE_UNITY)
-  paddle_group_sources(paddle_cli 12 ${cli_sources})
+  paddle_group_sources(paddle_cli 20 ${cli_sources})
 endif()
 add_executable(paddle $<TARGET_OBJECTS:paddle_cli>)
 target_link_libraries(paddle PRIVATE paddle_flags paddle_engine)

@@ -10,8 +10,6 @@ namespace {
 using ir::Operation;
 using ir::Value;
 
-size_t rank(const Value* value) { return value->type.shape.size(); }
-
 bool same_size(const Value* a, size_t i, const Value* b, size_t j) {
   return size_of(*a, i) == size_of(*b, j);
 }
@@ -64,10 +62,6 @@ std::optional<Rule> linear(const Operation& o) {
   rule.operands[1][1] = rule.results[0][last] = rule.add();
   if (o.operands.size() > 2 && o.operands[2]) rule.operands[2][0] = rule.results[0][last];
   return rule;
-}
-
-size_t channel_axis(const Operation& o, size_t of_rank) {
-  return attribute(o, "data_format").as_string().back() == 'C' ? of_rank - 1 : 1;
 }
 
 /// `x`, `weight` [out, in / groups, ...] and `y` by position among operands (0 and up) or results

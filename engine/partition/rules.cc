@@ -22,14 +22,6 @@ std::mutex& registration() {
   return mutex;
 }
 
-size_t rank(const Value* value) { return value->type.shape.size(); }
-
-/// The axis of an attribute, counted from 0.
-size_t axis_of(const Operation& o, std::string_view name, size_t of_rank) {
-  const int64_t axis = attribute(o, name).as_int();
-  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(of_rank) : axis);
-}
-
 /// Dims correspond from the last one back, as in broadcasting.
 std::optional<Rule> elementwise(const Operation& o) {
   Rule rule(o);
@@ -279,6 +271,17 @@ std::optional<Rule> detail::find_basic_rule(const ir::Operation& o) {
     return reduction(o, std::nullopt);
   }
   return std::nullopt;
+}
+
+size_t rank(const Value* value) { return value->type.shape.size(); }
+
+size_t axis_of(const Operation& o, std::string_view name, size_t of_rank) {
+  const int64_t axis = attribute(o, name).as_int();
+  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(of_rank) : axis);
+}
+
+size_t channel_axis(const Operation& o, size_t of_rank) {
+  return attribute(o, "data_format").as_string().back() == 'C' ? of_rank - 1 : 1;
 }
 
 }  // namespace paddle::partition

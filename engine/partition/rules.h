@@ -50,6 +50,12 @@ bool reads_elements(const ir::Operation& operation, size_t operand);
 int64_t size_of(const ir::Value& value, size_t d);
 /// An attribute by name.
 const AttrValue& attribute(const ir::Operation& operation, std::string_view name);
+/// The number of dims of a value.
+size_t rank(const ir::Value* value);
+/// The axis that the attribute `name` states, counted from 0.
+size_t axis_of(const ir::Operation& operation, std::string_view name, size_t of_rank);
+/// The axis of the channels, as the attribute data_format states.
+size_t channel_axis(const ir::Operation& operation, size_t of_rank);
 
 namespace detail {
 /// Rules by operation, for `find_rule`.

@@ -10,11 +10,10 @@
 #include "ops/generated/reduce.h"
 #include "ops/generated/shape.h"
 #include "partition/localize.h"
+#include "partition/rules.h"
 
 namespace paddle::partition {
 namespace {
-
-size_t rank(const ir::Value* value) { return value->type.shape.size(); }
 
 DType full_type(DType dtype) {
   return dtype == DType::kF16 || dtype == DType::kBF16 ? DType::kF32 : dtype;
@@ -27,15 +26,6 @@ Tensor cast_to(const Tensor& x, DType dtype) {
 Tensor in_full(const Tensor& x) { return cast_to(x, full_type(x.dtype())); }
 
 Tensor zero_of(DType dtype) { return Tensor(Array::zeros(dtype, {})); }
-
-size_t axis_of(const ir::Operation& o, size_t of_rank) {
-  const int64_t axis = attribute(o, "axis").as_int();
-  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(of_rank) : axis);
-}
-
-size_t channel_axis(const ir::Operation& o, size_t of_rank) {
-  return attribute(o, "data_format").as_string().back() == 'C' ? of_rank - 1 : 1;
-}
 
 /// Indices into rows of which this rank has a range, and whether each is in it.
 struct LocalIndices {
@@ -112,7 +102,7 @@ bool embedding_grad(Localizer& l, Tensors& results) {
 
 bool cross_entropy(Localizer& l, Tensors& results) {
   const ir::Operation& o = l.operation();
-  const size_t at = axis_of(o, rank(o.operands[0]));
+  const size_t at = axis_of(o, "axis", rank(o.operands[0]));
   const ActiveFactor* const classes = l.active(0, at);
   if (!classes) return false;
   const auto axis = static_cast<int64_t>(at);
@@ -135,7 +125,7 @@ bool cross_entropy(Localizer& l, Tensors& results) {
 
 bool cross_entropy_grad(Localizer& l, Tensors& results) {
   const ir::Operation& o = l.operation();
-  const size_t at = axis_of(o, rank(o.operands[1]));
+  const size_t at = axis_of(o, "axis", rank(o.operands[1]));
   const ActiveFactor* const classes = l.active(1, at);
   if (!classes) return false;
   const auto axis = static_cast<int64_t>(at);
