@@ -7,6 +7,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "base/crash_report.h"
 #include "base/file_cache.h"
 #include "base/files.h"
 #include "base/limits.h"
@@ -30,6 +31,7 @@ ordered_json in_child(const std::function<ordered_json()>& body, std::string& pr
   const pid_t child = fork();
   if (child < 0) fail(ErrorCode::kDevice, "cannot start a process");
   if (child == 0) {
+    leave_crashes_to_parent();
     close(ends[0]);
     std::string text;
     try {

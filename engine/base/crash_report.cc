@@ -9,6 +9,8 @@
 namespace paddle {
 namespace {
 
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+
 void write_text(const char* text) {
   if (write(STDERR_FILENO, text, std::strlen(text)) < 0) return;
 }
@@ -56,13 +58,21 @@ void write_crash(int signal) {
   write_text("\n");
 }
 
+void leave_crashes_to_parent() {
+  for (const int signal : kSignals) {
+    struct sigaction present {};
+    if (sigaction(signal, nullptr, &present) == 0 && present.sa_handler == on_crash)
+      std::signal(signal, SIG_DFL);
+  }
+}
+
 void report_crashes() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return;  // the sanitizer says more
 #endif
   static std::once_flag once;
   std::call_once(once, [] {
-    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
+    for (const int signal : kSignals) {
       struct sigaction action {};
       action.sa_handler = on_crash;
       action.sa_flags = SA_NODEFER;

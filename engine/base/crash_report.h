@@ -32,5 +32,7 @@ void write_crash(int signal);
 /// Handles signals that end the process: they first write a line with the operation that runs. The
 /// exit status stays that of the signal. For programs, not for libraries.
 void report_crashes();
+/// Ends that: for child processes whose crashes the parent reports. Handlers of others stay.
+void leave_crashes_to_parent();
 
 }  // namespace paddle

@@ -16,6 +16,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/crash_report.h"
 #include "base/elapsed.h"
 #include "base/error.h"
 #include "base/parallel.h"
@@ -114,6 +115,7 @@ class Supervisor {
     const pid_t pid = ::fork();
     if (pid < 0) fail(ErrorCode::kDevice, "fork: ", std::strerror(errno));
     if (pid == 0) {
+      leave_crashes_to_parent();
       ::close(ends[0]);
       serve(ends[1], range, std::max(1, thread_count() / options_.workers), job_);
     }
