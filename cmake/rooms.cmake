@@ -222,6 +222,8 @@ endfunction()
 
 paddle_room(base EXCLUDE "/engine/base/crypto_module/" LIBRARIES Threads::Threads paddle_fmt ${CMAKE_DL_LIBS}
   $<$<BOOL:${PADDLE_USE_OPENMP}>:OpenMP::OpenMP_CXX>)
+# Rooms format with it, too; as a shared library each must name what it needs.
+target_link_libraries(paddle_base PUBLIC paddle_fmt)
 # tensor comes first: the others use its compiled common headers.
 paddle_room(tensor DEPENDS base)
 # The C structs that devices and kernels share with plug-ins.
