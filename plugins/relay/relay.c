@@ -343,13 +343,13 @@ static int synchronize_event(paddle_event event) {
 
 static int run_copy(const struct task* task, char* text, size_t capacity) {
   (void)text, (void)capacity;
-  memmove(task->results[0], task->operands[0], (size_t)task->sizes[0]);
+  if (task->sizes[0] > 0) memmove(task->results[0], task->operands[0], (size_t)task->sizes[0]);
   return 0;
 }
 
 static int run_fill(const struct task* task, char* text, size_t capacity) {
   (void)text, (void)capacity;
-  memset(task->results[0], (int)task->sizes[1], (size_t)task->sizes[0]);
+  if (task->sizes[0] > 0) memset(task->results[0], (int)task->sizes[1], (size_t)task->sizes[0]);
   return 0;
 }
 

@@ -258,7 +258,9 @@ int elapsed(paddle_event begin, paddle_event end, double* seconds) {
 /// Queues a copy between real addresses.
 void push_copy(paddle_stream stream, void* to, const void* from, size_t bytes,
                paddle_copy_kind kind) {
-  if (stream->stream->push([=] { std::memmove(to, from, bytes); }))
+  if (stream->stream->push([=] {
+        if (bytes > 0) std::memmove(to, from, bytes);
+      }))
     counts_of(stream->device).add_copy(kind, bytes);
   else if (const auto graph = stream->stream->capture())
     graph->copies.add(kind, bytes);
@@ -295,7 +297,9 @@ int copy_peer(paddle_stream stream, void* to, int to_device, const void* from, i
 
 int fill(paddle_stream stream, void* to, int byte, size_t bytes) {
   return guarded([&] {
-    stream->stream->push([=, target = to_host_address(to)] { std::memset(target, byte, bytes); });
+    stream->stream->push([=, target = to_host_address(to)] {
+      if (bytes > 0) std::memset(target, byte, bytes);
+    });
   });
 }
 
