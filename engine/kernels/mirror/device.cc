@@ -15,25 +15,28 @@
 #include "kernels/mirror/stream.h"
 #include "tensor/device_functions.h"
 
-struct paddle_stream_s {
-  std::shared_ptr<paddle::mirror::Stream> stream;
+namespace paddle::mirror {
+namespace {
+
+// Targets of the handles of the table. The structs that the table names stay undefined: several
+// devices are in one program.
+struct StreamHandle {
+  std::shared_ptr<Stream> stream;
   int device = 0;
 };
-
-struct paddle_event_s {
-  paddle::mirror::Event event;
+struct EventHandle {
+  Event event;
   bool timed = false;
   /// Of timed ones: when the last record was reached, in nanoseconds; -1 before.
   std::shared_ptr<std::atomic<int64_t>> time = {};
 };
-
-struct paddle_graph_s {
-  std::shared_ptr<const paddle::mirror::Graph> graph;
+struct GraphHandle {
+  std::shared_ptr<const Graph> graph;
   int device = 0;
 };
-
-namespace paddle::mirror {
-namespace {
+StreamHandle& of(paddle_stream stream) { return *reinterpret_cast<StreamHandle*>(stream); }
+EventHandle& of(paddle_event event) { return *reinterpret_cast<EventHandle*>(event); }
+GraphHandle& of(paddle_graph graph) { return *reinterpret_cast<GraphHandle*>(graph); }
 
 constexpr int kDevices = 2;  // two, so that programs that mix them up fail
 constexpr size_t kAlignment = 256;
@@ -164,8 +167,8 @@ int release_host(void* memory) {
 /// While the stream records, the memory belongs to the record.
 int allocate_queued(paddle_stream stream, size_t bytes, void** memory) {
   return guarded([&] {
-    void* const real = take_memory(stream->device, bytes);
-    if (const auto graph = stream->stream->capture())
+    void* const real = take_memory(of(stream).device, bytes);
+    if (const auto graph = of(stream).stream->capture())
       graph->memory.emplace_back(real, [](void* block) { give_back(block); });
     *memory = to_device_address(real);
   });
@@ -173,8 +176,8 @@ int allocate_queued(paddle_stream stream, size_t bytes, void** memory) {
 
 int release_queued(paddle_stream stream, void* memory) {
   return guarded([&] {
-    if (stream->stream->capture()) return;
-    stream->stream->push([real = to_host_address(memory)] { give_back(real); });
+    if (of(stream).stream->capture()) return;
+    of(stream).stream->push([real = to_host_address(memory)] { give_back(real); });
   });
 }
 
@@ -188,68 +191,72 @@ int unpin_host(void*) { return 0; }
 // --- streams and events ---
 
 int create_stream(int device, paddle_stream* stream) {
-  return guarded([&] { *stream = new paddle_stream_s{make_stream(), device}; });
+  return guarded([&] {
+    *stream = reinterpret_cast<paddle_stream>(new StreamHandle{make_stream(), device});
+  });
 }
 
 int destroy_stream(paddle_stream stream) {
-  stream->stream->drop_capture();
-  delete stream;
+  of(stream).stream->drop_capture();
+  delete &of(stream);
   return 0;
 }
 
 int synchronize_stream(paddle_stream stream) {
   return guarded([&] {
-    ++counts_of(stream->device).waits;
-    stream->stream->synchronize();
+    ++counts_of(of(stream).device).waits;
+    of(stream).stream->synchronize();
   });
 }
 
 int create_event(int, paddle_event* event) {
-  return guarded([&] { *event = new paddle_event_s; });
+  return guarded([&] { *event = reinterpret_cast<paddle_event>(new EventHandle); });
 }
 
 int create_timing_event(int, paddle_event* event) {
-  return guarded([&] { *event = new paddle_event_s{.event = {}, .timed = true}; });
+  return guarded([&] {
+    *event = reinterpret_cast<paddle_event>(new EventHandle{.event = {}, .timed = true});
+  });
 }
 
 int destroy_event(paddle_event event) {
-  delete event;
+  delete &of(event);
   return 0;
 }
 
 int record_event(paddle_event event, paddle_stream stream) {
   return guarded([&] {
-    if (event->timed && !stream->stream->capture()) {
-      event->time = std::make_shared<std::atomic<int64_t>>(-1);
-      stream->stream->push([time = event->time] {
+    if (of(event).timed && !of(stream).stream->capture()) {
+      of(event).time = std::make_shared<std::atomic<int64_t>>(-1);
+      of(stream).stream->push([time = of(event).time] {
         *time = std::chrono::duration_cast<std::chrono::nanoseconds>(
                     std::chrono::steady_clock::now().time_since_epoch())
                     .count();
       });
     }
-    stream->stream->record(event->event);
+    of(stream).stream->record(of(event).event);
   });
 }
 
 int wait_event(paddle_stream stream, paddle_event event) {
-  return guarded([&] { stream->stream->wait(event->event); });
+  return guarded([&] { of(stream).stream->wait(of(event).event); });
 }
 
 int synchronize_event(paddle_event event) {
-  return guarded([&] { Stream::synchronize(event->event); });
+  return guarded([&] { Stream::synchronize(of(event).event); });
 }
 
 int query_event(paddle_event event, int* reached) {
-  return guarded([&] { *reached = Stream::reached(event->event) ? 1 : 0; });
+  return guarded([&] { *reached = Stream::reached(of(event).event) ? 1 : 0; });
 }
 
 int elapsed(paddle_event begin, paddle_event end, double* seconds) {
   return guarded([&] {
     for (const paddle_event event : {begin, end})
-      if (!event->timed || !event->time || *event->time < 0)
+      if (!of(event).timed || !of(event).time || *of(event).time < 0)
         fail(ErrorCode::kUsage, "mirror: elapsed: ",
-             event->timed ? "an event has not been reached" : "an event has no clock");
-    *seconds = 1e-9 * static_cast<double>(*end->time - *begin->time);
+             of(event).timed ? "an event has not been reached" : "an event has no clock");
+    *seconds = 1e-9 * static_cast<double>(*of(end).time - *of(begin).time);
   });
 }
 
@@ -258,11 +265,11 @@ int elapsed(paddle_event begin, paddle_event end, double* seconds) {
 /// Queues a copy between real addresses.
 void push_copy(paddle_stream stream, void* to, const void* from, size_t bytes,
                paddle_copy_kind kind) {
-  if (stream->stream->push([=] {
+  if (of(stream).stream->push([=] {
         if (bytes > 0) std::memmove(to, from, bytes);
       }))
-    counts_of(stream->device).add_copy(kind, bytes);
-  else if (const auto graph = stream->stream->capture())
+    counts_of(of(stream).device).add_copy(kind, bytes);
+  else if (const auto graph = of(stream).stream->capture())
     graph->copies.add(kind, bytes);
 }
 
@@ -287,7 +294,7 @@ int copy_peer(paddle_stream stream, void* to, int to_device, const void* from, i
   return guarded([&] {
     void* const target = to_host_address(to);
     const void* const source = to_host_address(const_cast<void*>(from));
-    if (stream->device != to_device && stream->device != from_device)
+    if (of(stream).device != to_device && of(stream).device != from_device)
       fail(ErrorCode::kUsage, "mirror: copy_peer: the stream is of neither device");
     if (!is_memory_of(to_device, target, bytes) || !is_memory_of(from_device, source, bytes))
       fail(ErrorCode::kUsage, "mirror: copy_peer: the memory is not that of the device");
@@ -297,7 +304,7 @@ int copy_peer(paddle_stream stream, void* to, int to_device, const void* from, i
 
 int fill(paddle_stream stream, void* to, int byte, size_t bytes) {
   return guarded([&] {
-    stream->stream->push([=, target = to_host_address(to)] {
+    of(stream).stream->push([=, target = to_host_address(to)] {
       if (bytes > 0) std::memset(target, byte, bytes);
     });
   });
@@ -306,28 +313,29 @@ int fill(paddle_stream stream, void* to, int byte, size_t bytes) {
 // --- graphs ---
 
 int begin_capture(paddle_stream stream) {
-  return guarded([&] { stream->stream->begin_capture(); });
+  return guarded([&] { of(stream).stream->begin_capture(); });
 }
 
 int end_capture(paddle_stream stream, paddle_graph* graph) {
   return guarded([&] {
     *graph = nullptr;
-    *graph = new paddle_graph_s{stream->stream->end_capture(), stream->device};
+    *graph = reinterpret_cast<paddle_graph>(
+        new GraphHandle{of(stream).stream->end_capture(), of(stream).device});
   });
 }
 
 int launch_graph(paddle_graph graph, paddle_stream stream) {
   return guarded([&] {
-    if (graph->device != stream->device)
+    if (of(graph).device != of(stream).device)
       fail(ErrorCode::kUsage, "mirror: launch_graph: the stream is of another device");
-    stream->stream->launch(graph->graph);
-    ++counts_of(stream->device).graph_launches;
-    counts_of(stream->device).add(graph->graph->copies);
+    of(stream).stream->launch(of(graph).graph);
+    ++counts_of(of(stream).device).graph_launches;
+    counts_of(of(stream).device).add(of(graph).graph->copies);
   });
 }
 
 int destroy_graph(paddle_graph graph) {
-  delete graph;
+  delete &of(graph);
   return 0;
 }
 
@@ -400,13 +408,13 @@ const paddle_device_api& device_functions() {
 uint64_t queued_work() { return Stream::queued(); }
 
 void launch(paddle_stream stream, std::function<void()> work, std::string location) {
-  if (stream->stream->push(std::move(work), std::move(location)))
-    ++counts_of(stream->device).launches;
+  if (of(stream).stream->push(std::move(work), std::move(location)))
+    ++counts_of(of(stream).device).launches;
 }
 
 void launch_and_wait(paddle_stream stream, std::function<void()> work, std::string location) {
   launch(stream, std::move(work), std::move(location));
-  stream->stream->synchronize();
+  of(stream).stream->synchronize();
 }
 
 }  // namespace paddle::mirror
