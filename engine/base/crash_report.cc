@@ -9,8 +9,6 @@
 namespace paddle {
 namespace {
 
-constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-
 void write_text(const char* text) {
   if (write(STDERR_FILENO, text, std::strlen(text)) < 0) return;
 }
@@ -59,7 +57,7 @@ void write_crash(int signal) {
 }
 
 void leave_crashes_to_parent() {
-  for (const int signal : kSignals) {
+  for (const int signal : kCrashSignals) {
     struct sigaction present {};
     if (sigaction(signal, nullptr, &present) == 0 && present.sa_handler == on_crash)
       std::signal(signal, SIG_DFL);
@@ -72,7 +70,7 @@ void report_crashes() {
 #endif
   static std::once_flag once;
   std::call_once(once, [] {
-    for (const int signal : kSignals) {
+    for (const int signal : kCrashSignals) {
       struct sigaction action {};
       action.sa_handler = on_crash;
       action.sa_flags = SA_NODEFER;

@@ -2,8 +2,12 @@
 // Which operation runs, so that a crash inside its kernel names it.
 
 #include <atomic>
+#include <csignal>
 
 namespace paddle {
+
+/// The signals of crashes.
+inline constexpr int kCrashSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 
 namespace detail {
 struct RunningOperation {

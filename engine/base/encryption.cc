@@ -15,10 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/crypto_module/interface.h"
+#include "base/crypto.h"
 #include "base/files.h"
 #include "base/hex.h"
-#include "base/module.h"
 #include "base/parallel.h"
 #include "base/sha256.h"
 #include "base/text.h"
@@ -33,14 +32,6 @@ constexpr const char* kVariable = "PADDLE_MODEL_KEY";
 constexpr const char* kSources = "file:PATH, env:NAME or command:COMMAND";
 
 using Key = std::array<uint8_t, kKeyBytes>;
-
-template <class F>
-F* crypto(const char* function) {
-  static Module module(Module::default_path("crypto"), kCryptoModuleVersion);
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  return module.require<F>(function, "encrypted and signed models need the module crypto");
-}
 
 template <class Number>
 Number number_at(std::string_view bytes, size_t at) {
@@ -62,15 +53,11 @@ std::pair<std::string, std::string> split_source(const std::string& source) {
 }
 
 std::optional<Key> key_of_digits(std::string_view digits) {
-  digits = trim(digits);
+  std::string lower(trim(digits));
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'F') c = static_cast<char>(c + ('a' - 'A'));
   Key out;
-  if (digits.size() != 2 * out.size()) return std::nullopt;
-  for (size_t i = 0; i < out.size(); ++i) {
-    const auto value = [&](char c) { return hex_value(c >= 'A' && c <= 'F' ? char(c + 32) : c); };
-    const int high = value(digits[2 * i]), low = value(digits[2 * i + 1]);
-    if (high < 0 || low < 0) return std::nullopt;
-    out[i] = static_cast<uint8_t>(high * 16 + low);
-  }
+  if (!read_hex_digits(lower, std::as_writable_bytes(std::span(out)))) return std::nullopt;
   return out;
 }
 
@@ -181,7 +168,7 @@ class Chunks {
     if (!model)
       fail(code, "'", path, "' is encrypted: state its key by --model-key or ", kVariable, " (",
            kSources, ")");
-    open_ = crypto<paddle_aes_gcm_open_t>("paddle_aes_gcm_open");
+    open_ = crypto_function<paddle_aes_gcm_open_t>("paddle_aes_gcm_open");
     key_ = key_of_file(*model, header.substr(24, kSaltBytes));
   }
 
@@ -232,7 +219,7 @@ std::string new_header(uint64_t content) {
   add(kChunkBytes);
   add(content);
   std::array<uint8_t, kSaltBytes> salt;
-  if (crypto<paddle_random_bytes_t>("paddle_random_bytes")(salt.data(), salt.size()) != 1)
+  if (crypto_function<paddle_random_bytes_t>("paddle_random_bytes")(salt.data(), salt.size()) != 1)
     fail(ErrorCode::kDevice, "OpenSSL has no random bytes");
   header.append(reinterpret_cast<const char*>(salt.data()), salt.size());
   header.resize(kEncryptedHeaderBytes, '\0');
@@ -286,7 +273,7 @@ void encrypt_file(const std::string& from, const std::string& to) {
   if (!model) fail(ErrorCode::kUsage, "there is no key to encrypt with: state one of ", kSources);
   const std::string header = new_header(content->size());
   const Key key = key_of_file(*model, std::string_view(header).substr(24, kSaltBytes));
-  auto* const seal = crypto<paddle_aes_gcm_seal_t>("paddle_aes_gcm_seal");
+  auto* const seal = crypto_function<paddle_aes_gcm_seal_t>("paddle_aes_gcm_seal");
   AtomicFile file(to);
   file.write(header);
   std::vector<uint8_t> stored(kChunkBytes + kTagBytes);

@@ -59,15 +59,15 @@ size_t read_whole(int descriptor, char* out, size_t bytes, const std::string& pa
   return done;
 }
 
-/// The header of an encrypted file (base/encryption.h) of `size`; "" for another file, of which
-/// nothing was read then.
+/// The header of an encrypted file (base/encryption.h) of `size`; "" for another file.
 std::string encryption_header(int descriptor, uint64_t size, const std::string& path,
                               ErrorCode code) {
   if (size < kEncryptedHeaderBytes) return "";
   std::string header(kEncryptedHeaderBytes, '\0');
-  header.resize(read_whole(descriptor, header.data(), header.size(), path, code));
-  ::lseek(descriptor, 0, SEEK_SET);
-  return is_encrypted(header) ? header : "";
+  // Without moving the offset: most files are not encrypted, and are read from their start.
+  const ssize_t got = ::pread(descriptor, header.data(), header.size(), 0);
+  if (got < 0) fail(code, "cannot read '", path, "': ", cause(errno));
+  return got == std::ssize(header) && is_encrypted(header) ? header : "";
 }
 
 std::string parent_of(const std::string& path) {

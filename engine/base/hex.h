@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace paddle {
 
@@ -24,6 +25,17 @@ inline int hex_value(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   return -1;
+}
+
+/// Reads two digits for each byte of `out`; false for other characters or another number of them.
+inline bool read_hex_digits(std::string_view digits, std::span<std::byte> out) {
+  if (digits.size() != 2 * out.size()) return false;
+  for (size_t i = 0; i < out.size(); ++i) {
+    const int high = hex_value(digits[2 * i]), low = hex_value(digits[2 * i + 1]);
+    if (high < 0 || low < 0) return false;
+    out[i] = static_cast<std::byte>(high * 16 + low);
+  }
+  return true;
 }
 
 }  // namespace paddle

@@ -1,8 +1,8 @@
 // Memory of a device: sizes, alignment, exhaustion, release in the order of queued work, leaks.
 
 #include <algorithm>
-#include <fstream>
 
+#include "base/resident_memory.h"
 #include "conformance/device_objects.h"
 #include "conformance/devices.h"
 #include "conformance/passes.h"
@@ -116,13 +116,12 @@ std::string check_release(const Api& api, int device) {
 }
 
 /// Bytes of this process that are in memory; 0 where a sanitizer keeps what was released.
-size_t resident_bytes() {
+uint64_t bytes_in_use() {
 #if defined(__SANITIZE_ADDRESS__)
   return 0;
+#else
+  return resident_bytes();
 #endif
-  size_t pages = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> pages >> resident;
-  return resident * 4096;
 }
 
 std::string check_leak(const Api& api, int device, bool quick) {
@@ -135,7 +134,7 @@ std::string check_leak(const Api& api, int device, bool quick) {
     stream.synchronize();
   };
   for (int i = 0; i < 20; ++i) cycle();
-  const size_t resident = resident_bytes();
+  const uint64_t resident = bytes_in_use();
   const size_t available = memory_of(api, device).first;
   for (size_t i = 0; i < cycles; ++i) cycle();
   const size_t allowed = cycles * bytes / 4;
@@ -143,10 +142,9 @@ std::string check_leak(const Api& api, int device, bool quick) {
   if (left + allowed < available)
     return str("release: ", cycles, " blocks of 1 MiB take ", (available - left) / kMebibyte,
                " MiB of the device that are not given back");
-  if (resident_bytes() > resident + allowed)
+  if (bytes_in_use() > resident + allowed)
     return str("release: ", cycles, " blocks of 1 MiB take ",
-               (resident_bytes() - resident) / kMebibyte,
-               " MiB of the host that are not given back");
+               (bytes_in_use() - resident) / kMebibyte, " MiB of the host that are not given back");
   return "";
 }
 

@@ -7,10 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/crypto_module/interface.h"
+#include "base/crypto.h"
 #include "base/files.h"
 #include "base/hex.h"
-#include "base/module.h"
 #include "base/sha256.h"
 #include "base/text.h"
 
@@ -24,12 +23,6 @@ constexpr uint64_t kMaxKeyBytes = 64 << 10, kMaxJsonBytes = 64 << 20;
 constexpr const char* kFolderSignature = "signature.json";
 
 using Hashes = std::map<std::string, std::string>;  // by path, relative to the model
-
-template <class F>
-F* crypto(const char* function) {
-  static Module module(Module::default_path("crypto"), kCryptoModuleVersion);
-  return module.require<F>(function, "signed models need the module crypto");
-}
 
 Hashes hashes_of(const std::string& model) {
   Hashes out;
@@ -67,13 +60,9 @@ std::optional<Signature> parse(const std::string& text) {
     if (!hash.is_string()) return std::nullopt;
     out.hashes[name] = hash.get<std::string>();
   }
-  const auto digits = root["signature"].get<std::string>();
-  if (digits.size() != 2 * kSignatureBytes) return std::nullopt;
-  for (size_t i = 0; i < kSignatureBytes; ++i) {
-    const int high = hex_value(digits[2 * i]), low = hex_value(digits[2 * i + 1]);
-    if (high < 0 || low < 0) return std::nullopt;
-    out.bytes[i] = static_cast<uint8_t>(high * 16 + low);
-  }
+  if (!read_hex_digits(root["signature"].get<std::string>(),
+                       std::as_writable_bytes(std::span(out.bytes))))
+    return std::nullopt;
   return out;
 }
 
@@ -127,7 +116,7 @@ size_t sign_model(const std::string& model, const std::string& private_key) {
   const std::string message = message_of(hashes);
   const std::string key = read_file(private_key, kMaxKeyBytes, ErrorCode::kUsage);
   std::array<uint8_t, kSignatureBytes> signature{};
-  if (crypto<paddle_ed25519_sign_t>("paddle_ed25519_sign")(
+  if (crypto_function<paddle_ed25519_sign_t>("paddle_ed25519_sign")(
           key.data(), key.size(), reinterpret_cast<const uint8_t*>(message.data()), message.size(),
           signature.data()) != 1)
     fail(ErrorCode::kUsage, private_key,
@@ -149,7 +138,7 @@ size_t verify_model(const std::string& model, const std::string& public_key) {
   if (!signature) fail(ErrorCode::kModel, path, ": is not a signature of version 1");
   const std::string message = message_of(signature->hashes);
   const std::string key = read_file(public_key, kMaxKeyBytes, ErrorCode::kUsage);
-  const int verified = crypto<paddle_ed25519_verify_t>("paddle_ed25519_verify")(
+  const int verified = crypto_function<paddle_ed25519_verify_t>("paddle_ed25519_verify")(
       key.data(), key.size(), reinterpret_cast<const uint8_t*>(message.data()), message.size(),
       signature->bytes.data());
   if (verified < 0)

@@ -155,7 +155,7 @@ void write_crashes_to(int descriptor) { crash_descriptor = descriptor; }
 void attribute_crashes() {
   static std::once_flag once;
   std::call_once(once, [] {
-    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
+    for (const int signal : kCrashSignals) {
       struct sigaction action {};
       action.sa_sigaction = on_signal;
       action.sa_flags = SA_NODEFER | SA_ONSTACK | SA_SIGINFO;
