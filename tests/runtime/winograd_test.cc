@@ -26,9 +26,9 @@ const char* const kNet =
     "    %7 = relu(%6) : float32[batch, 32, 17, 18]\n"
     "    return %7 'y'\n  }\n}\n";
 
-class Functions : public testing::TestWithParam<const char*> {};
+class ConvFunctions : public testing::TestWithParam<const char*> {};
 
-TEST_P(Functions, TakeItForConstantWeightsWithWhatFollows) {
+TEST_P(ConvFunctions, TakeItForConstantWeightsWithWhatFollows) {
   if (cpu::vector_bytes() < 32) GTEST_SKIP() << "needs AVX2";
   std::string text = kNet;
   text.replace(text.find("ACTIVATION"), 10, GetParam());
@@ -60,10 +60,32 @@ TEST_P(Functions, TakeItForConstantWeightsWithWhatFollows) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Functions,
+INSTANTIATE_TEST_SUITE_P(All, ConvFunctions,
                          testing::Values("relu(%3)", "silu(%3)", "gelu(%3)", "hardswish(%3)",
                                          "sigmoid(%3)", "relu6(%3)",
                                          "leaky_relu(%3) {negative_slope = 0.3}"));
+
+TEST(Convolutions, ReadOneConstantAsWeightsOfTwoShapes) {
+  if (cpu::vector_bytes() < 32) GTEST_SKIP() << "needs AVX2";
+  const char* const text =
+      "module 'm' {\n  func 'f'(\n"
+      "      %0 : float32[1, 32, 17, 18] 'x',\n"
+      "      %1 : float32[32, 32, 3, 3] parameter 'w') {\n"
+      "    %2 = conv2d(%0, %1) {padding = 1} : float32[1, 32, 17, 18]\n"
+      "    %3 = reshape(%1) {shape = [64, 16, 3, 3]} : float32[64, 16, 3, 3]\n"
+      "    %4 = slice(%0) {axes = [1], starts = [0], ends = [16]} : float32[1, 16, 17, 18]\n"
+      "    %5 = conv2d(%4, %3) {padding = 1} : float32[1, 64, 17, 18]\n"
+      "    return %2 'y', %5 'z'\n  }\n}\n";
+  const auto compiled = [&](bool winograd) {
+    ir::Module module = ir::parse(text, "winograd_test.txt");
+    module.functions[0]->bind_input(1, drawn({32, 32, 3, 3}, 1, 0.1f));
+    return runtime::compile(module.functions[0], {.prepare = {.allow_winograd = winograd}});
+  };
+  const Array x = drawn({1, 32, 17, 18}, 3, 1);
+  const auto winograd = compiled(true), direct = compiled(false);
+  const auto got = winograd->run({x}), wanted = direct->run({x});
+  for (const size_t i : {0, 1}) EXPECT_LT(relative_difference(got[i], wanted[i]), 5e-6) << i;
+}
 
 }  // namespace
 }  // namespace paddle

@@ -97,19 +97,21 @@ void pack(const ConvShape& s, int64_t tile, const void* weight, std::byte* packe
   });
 }
 
-/// Identifies prepacked weights.
+/// Identifies prepacked weights: one constant may be the weight of several shapes, by a reshape.
 struct PrepackKey {
   int64_t tile;
   KernelRange planes;
+  int64_t kernel_depth, in_channels, out_channels;
   bool operator==(const PrepackKey&) const = default;
 };
 
 std::shared_ptr<Storage> prepacked_weight(const ConvShape& s, int64_t tile, const void* weight) {
   static PrepackCache<PrepackKey> constants;
   const int64_t original_floats = s.out_channels * s.in_channels * s.kernel_depth * 9;
-  return constants.get(weight, static_cast<size_t>(original_floats * kItem),
-                       PrepackKey{tile, used_kernel_range(s)}, packed_bytes(s, tile),
-                       [&](std::byte* packed) { pack(s, tile, weight, packed); });
+  return constants.get(
+      weight, static_cast<size_t>(original_floats * kItem),
+      PrepackKey{tile, used_kernel_range(s), s.kernel_depth, s.in_channels, s.out_channels},
+      packed_bytes(s, tile), [&](std::byte* packed) { pack(s, tile, weight, packed); });
 }
 
 }  // namespace
