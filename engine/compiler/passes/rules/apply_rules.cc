@@ -7,7 +7,9 @@
 #include <map>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
+#include "compiler/passes/canonicalize/replacement.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rules/rule.h"
 #include "ir/tracer.h"
@@ -300,6 +302,8 @@ class RuleApplier {
   }
 
   std::optional<Iterator> replace(const Rule& rule, const Match& match, Iterator at) {
+    if (rule.replacement.kind == Term::Kind::kTensor)
+      return replace_by_operand(*match.tensors.at(rule.replacement.name), match, at);
     Operations& all = operations();
     Value* const result = (*at)->results[0];
     const Iterator last = all.empty() ? all.end() : std::prev(all.end());
@@ -331,13 +335,51 @@ class RuleApplier {
     producer.results[made->index] = result;
     result->producer = &producer;
     result->index = made->index;
-    for (Operation* o : match.operations) {
-      count(*o, -1);
-      const Iterator old = positions_.at(o);
-      positions_.erase(o);
-      all.erase(old);
-    }
+    erase(match);
     return begin;
+  }
+
+  /// For a rule such as `negative(negative(x)) -> x`.
+  std::optional<Iterator> replace_by_operand(const Value& operand, const Match& match,
+                                             Iterator at) {
+    Value& result = *(*at)->results[0];
+    if (!same_type(operand.type, result.type)) return std::nullopt;
+    Replacement map;
+    passes::replace(map, result, const_cast<Value&>(operand));
+    const Iterator begin = std::next(at);
+    for (Iterator it = begin; it != operations().end(); ++it) replace_reads(**it, map);
+    replace_results(function_.body, map);
+    uses_[&operand] += std::exchange(uses_[&result], 0);
+    erase(match);
+    return begin;
+  }
+
+  static void replace_reads(Operation& operation, const Replacement& map) {
+    replace_operands(operation, map);
+    for (const auto& region : operation.regions) {
+      for (const auto& inner : region->operations) replace_reads(*inner, map);
+      replace_results(*region, map);
+    }
+  }
+
+  /// Erases the root and what only it read. Inner values that the replacement reads stay.
+  void erase(const Match& match) {
+    std::vector<Operation*> left = match.operations;
+    const auto erase = [&](Operation* o) {
+      count(*o, -1);
+      const auto old = positions_.find(o);
+      operations().erase(old->second);
+      positions_.erase(old);
+    };
+    erase(left[0]);
+    left.erase(left.begin());
+    const auto is_unused = [&](const Operation* o) {
+      return std::all_of(o->results.begin(), o->results.end(),
+                         [&](const Value* v) { return uses_[v] == 0; });
+    };
+    for (auto at = left.begin();
+         (at = std::find_if(left.begin(), left.end(), is_unused)) != left.end(); left.erase(at))
+      erase(*at);
   }
 
   ir::Function& function_;
