@@ -100,8 +100,10 @@ void ClassReport::update(const std::vector<Array>& operands, std::span<const int
   if (this->classes() != 0 && this->classes() != classes) return;
   state_.count(kConfusion, static_cast<size_t>(classes * classes - 1)) += 0;  // all of it exists
   const bool one_row_per_sample = rows.rows() == samples;
+  const Array mask = mask_of(spec_.name, operands);
   std::vector<double> scores;
   for (int64_t r = 0; r < rows.rows(); ++r) {
+    if (mask.storage && mask.data<double>()[r] == 0) continue;
     const auto label = rows.label(r, ignored_);
     if (!label) continue;
     rows.scores(r, scores);

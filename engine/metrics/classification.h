@@ -65,6 +65,10 @@ class Settings {
   std::shared_ptr<const MetricInfo> info_;
 };
 
+/// The operand after those of the signature, float64 and contiguous; without storage if there is
+/// none. kData if it has not one element for each label.
+Array mask_of(const std::string& metric, const std::vector<Array>& operands);
+
 /// Scores and labels of a classification, row by row; NaN scores make the result NaN.
 class Classification : public Metric {
  public:
@@ -78,9 +82,12 @@ class Classification : public Metric {
                                    settings_.flag("multilabel"), ErrorCode::kData);
     const ScoreRows rows(spec.name, operands[0], operands[1], layout);
     begin(rows.classes(), rows.binary());
+    const Array mask = mask_of(spec.name, operands);
     const int64_t labels = operands[0].shape.empty() ? 1 : operands[0].shape.back();
     std::vector<double> scores;
     for (int64_t i = 0; i < rows.rows(); ++i) {
+      if (mask.storage && mask.data<double>()[i] == 0) continue;
+      row_ = i;
       column_ = settings_.flag("multilabel") ? i % labels : 0;
       const auto label = rows.label(i, settings_.ignored());
       if (!label) continue;
@@ -131,7 +138,8 @@ class Classification : public Metric {
            "are probabilities, give threshold=0.5";
   }
   Settings settings_;
-  int64_t column_ = 0;  ///< with multilabel: which label the row at hand is about
+  int64_t row_ = 0;     ///< of the batch: the row at hand
+  int64_t column_ = 0;  ///< with multilabel: which label it is about
 
  private:
   enum SeenEntry : size_t { kRows, kDecisions, kNaNs, kOutsideOfUnit };
@@ -150,6 +158,15 @@ std::unique_ptr<Metric> make_text(const MetricSpec& spec);        ///< text_metr
 std::unique_ptr<Metric> make_detection(const MetricSpec& spec);   ///< detection_metric.cc
 std::unique_ptr<Metric> make_reduction(const MetricSpec& spec);   ///< reduction.cc
 std::unique_ptr<Metric> make_ranking(const MetricSpec& spec);     ///< ranking.cc
+std::unique_ptr<Metric> make_user_area(const MetricSpec& spec);   ///< user_area.cc
+std::unique_ptr<Metric> make_ctr(const MetricSpec& spec);         ///< ctr.cc
+
+/// The choices of the option `value` of `ctr`.
+std::vector<std::string> ctr_values();
+
+/// Rejects masks that have not one element for each label.
+void check_mask_shape(const std::string& name, const Shape& mask, const Shape& labels,
+                      ErrorCode code);
 
 /// Rejects operands of regression whose shapes differ by more than axes of size 1.
 void check_regression_shapes(const std::string& name, const Shape& a, const Shape& b,

@@ -1,4 +1,7 @@
+#include <span>
+
 #include "metrics/classification.h"
+#include "metrics/probability_histogram.h"
 
 namespace paddle::metrics {
 namespace {
@@ -16,8 +19,6 @@ class CurveArea final : public Classification {
         by_label_(settings_.flag("multilabel") && !average_.empty()) {}
 
  private:
-  using Curve = std::vector<std::pair<double, bool>>;  ///< score, and whether it is a positive
-
   void begin(int64_t classes, bool binary) override {
     if (!binary && classes > 2 && average_.empty())
       fail(ErrorCode::kConfig, settings_.spec().name, ": ", classes,
@@ -44,45 +45,40 @@ class CurveArea final : public Classification {
   }
   /// NaN if the curve is not defined: no positives, or, for ROC, no negatives.
   double area(size_t curve) const {
-    Curve sorted;
-    for (const bool is_positive : {false, true})
-      for (const double score : state_.list(2 * curve + (is_positive ? 1 : 0)))
-        sorted.emplace_back(score, is_positive);
-    std::sort(sorted.begin(), sorted.end());
-    return precision_ ? average_precision(sorted) : roc_area(sorted);
+    const auto negatives = state_.sorted(2 * curve), positives = state_.sorted(2 * curve + 1);
+    return precision_ ? average_precision(negatives, positives) : roc_area(negatives, positives);
   }
-  /// Ties share their rank.
-  static double roc_area(const Curve& sorted) {
-    double positives = 0, rank_sum = 0;
-    for (size_t i = 0; i < sorted.size();) {
-      size_t end = i;
-      while (end < sorted.size() && sorted[end].first == sorted[i].first) ++end;
-      const double rank = 0.5 * static_cast<double>(i + 1 + end);
-      for (; i < end; ++i)
-        if (sorted[i].second) {
-          positives += 1;
-          rank_sum += rank;
-        }
+  /// The share of pairs whose positive has the higher score; ties count half.
+  static double roc_area(std::span<const double> negatives, std::span<const double> positives) {
+    if (positives.empty() || negatives.empty()) return kNaN;
+    double won = 0;
+    size_t below = 0, equal = 0;  // negatives up to the score, and of those the ones with it
+    for (size_t i = 0; i < positives.size();) {
+      const double score = positives[i];
+      size_t tied = 0;
+      for (; i < positives.size() && positives[i] == score; ++i) ++tied;
+      while (below < negatives.size() && negatives[below] < score) ++below;
+      equal = 0;
+      while (below + equal < negatives.size() && negatives[below + equal] == score) ++equal;
+      won += static_cast<double>(tied) *
+             (static_cast<double>(below) + 0.5 * static_cast<double>(equal));
     }
-    const double negatives = static_cast<double>(sorted.size()) - positives;
-    if (positives == 0 || negatives == 0) return kNaN;
-    return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives);
+    return won / (static_cast<double>(positives.size()) * static_cast<double>(negatives.size()));
   }
   /// The sum of precisions, each times the recall that its threshold adds.
-  static double average_precision(const Curve& sorted) {
-    const auto positives = static_cast<double>(
-        std::count_if(sorted.begin(), sorted.end(), [](const auto& s) { return s.second; }));
-    if (positives == 0) return kNaN;
+  static double average_precision(std::span<const double> negatives,
+                                  std::span<const double> positives) {
+    if (positives.empty()) return kNaN;
+    const auto all = static_cast<double>(positives.size());
     double hits = 0, seen = 0, sum = 0;
-    for (size_t i = sorted.size(); i > 0;) {
-      const double score = sorted[i - 1].first;
+    for (size_t p = positives.size(), n = negatives.size(); p > 0;) {
+      const double score = positives[p - 1];
+      for (; n > 0 && negatives[n - 1] >= score; --n) ++seen;
       double found = 0;
-      for (; i > 0 && sorted[i - 1].first == score; --i) {
-        found += sorted[i - 1].second;
-        ++seen;
-      }
+      for (; p > 0 && positives[p - 1] == score; --p) ++found;
+      seen += found;
       hits += found;
-      sum += found / positives * (hits / seen);
+      sum += found / all * (hits / seen);
     }
     return sum;
   }
@@ -103,9 +99,39 @@ class CurveArea final : public Classification {
   bool by_label_;
 };
 
+/// The area of probabilities that are rounded down to buckets, whose number bounds the memory.
+class BucketArea final : public Classification {
+ public:
+  explicit BucketArea(const MetricSpec& spec)
+      : Classification(spec), histogram_(*settings_.integer("buckets")) {
+    if (histogram_.buckets() < 2 || histogram_.buckets() > kMaxBuckets)
+      fail(ErrorCode::kConfig, "auc: buckets must be from 2 to ", kMaxBuckets, ", found ",
+           histogram_.buckets());
+    if (settings_.flag("multilabel") || !settings_.choice("average").empty())
+      fail(ErrorCode::kConfig, "auc: buckets are for one score per label");
+  }
+  bool divides() const override { return false; }
+
+ private:
+  static constexpr int64_t kMaxBuckets = 10'000'000;
+
+  void begin(int64_t /*classes*/, bool binary) override {
+    if (!binary)
+      fail(ErrorCode::kConfig, "auc: buckets are for one score per label, found several classes");
+  }
+  void add(const std::vector<double>& scores, int64_t label, bool /*binary*/) override {
+    histogram_.add(state_, kOwn, probability(settings_.spec(), scores[0]), label == 1);
+  }
+  double value() const override { return histogram_.area(state_, kOwn); }
+
+  ProbabilityHistogram histogram_;
+};
+
 }  // namespace
 
 std::unique_ptr<Metric> make_curve(const MetricSpec& spec) {
+  if (spec.name == "auc" && Settings(spec).integer("buckets"))
+    return std::make_unique<BucketArea>(spec);
   if (spec.name == "auc") return std::make_unique<CurveArea>(spec, false);
   if (spec.name == "average_precision") return std::make_unique<CurveArea>(spec, true);
   return nullptr;

@@ -84,7 +84,7 @@ std::vector<std::string> described(const MetricInfo& info,
                                    const std::vector<TensorType>& operands) {
   std::vector<std::string> out;
   for (size_t i = 0; i < operands.size(); ++i)
-    out.push_back(str(info.operands[i], " ", operands[i]));
+    out.push_back(str(operand_name(info, i), " ", operands[i]));
   return out;
 }
 
@@ -99,6 +99,21 @@ void resolve_scores(MetricSpec& spec, const std::vector<TensorType>& operands) {
 
 void resolve_regression(MetricSpec& spec, const std::vector<TensorType>& operands) {
   check_regression_shapes(spec.name, operands[0].shape, operands[1].shape, ErrorCode::kConfig);
+}
+
+/// One score for each label.
+void resolve_decisions(MetricSpec& spec, const std::vector<TensorType>& operands) {
+  resolve_scores(spec, operands);
+  if (spec.layout->axis >= 0)
+    fail(ErrorCode::kConfig, spec.name, ": expected one score for each label, found ",
+         text(operands[0].shape), " and ", text(operands[1].shape));
+}
+
+void resolve_users(MetricSpec& spec, const std::vector<TensorType>& operands) {
+  resolve_decisions(spec, operands);
+  if (!is_integer(operands[2].dtype))
+    fail(ErrorCode::kConfig, spec.name, ": user is ", operands[2], "; expected integers");
+  check_mask_shape(spec.name, operands[2].shape, operands[1].shape, ErrorCode::kConfig);
 }
 
 void resolve_sequences(MetricSpec& spec, const std::vector<TensorType>& operands) {
@@ -123,6 +138,8 @@ std::vector<MetricInfo> built_in_metrics() {
   const std::vector<OptionInfo> rates = {kThreshold, kPositive, kAverage,
                                          kAxis,      kIgnore,   kMultilabel};
   const std::vector<OptionInfo> areas = {kAucAverage, kAxis, kIgnore, kMultilabel};
+  std::vector<OptionInfo> buckets = areas;
+  buckets.push_back({"buckets", OptionKind::kInteger, {}, {}});
   const std::vector<OptionInfo> padding = {{"padding", OptionKind::kInteger, int64_t{0}, {}}};
   const std::vector<OptionInfo> axes = {{"axis", OptionKind::kIntegers, {}, {}}};
   const std::vector<std::string> detection_values = {
@@ -135,6 +152,7 @@ std::vector<MetricInfo> built_in_metrics() {
                       .operands = pair,
                       .options = std::move(options),
                       .direction = direction,
+                      .takes_mask = true,
                       .make = make,
                       .resolve = resolve_scores};
   };
@@ -143,6 +161,7 @@ std::vector<MetricInfo> built_in_metrics() {
                       .doc = doc,
                       .operands = pair,
                       .direction = direction,
+                      .takes_mask = true,
                       .make = make_regression,
                       .resolve = resolve_regression};
   };
@@ -185,7 +204,8 @@ std::vector<MetricInfo> built_in_metrics() {
       scored("accuracy", "Share of labels among the k highest scores.",
              {{"k", OptionKind::kInteger, int64_t{1}, {}}, kThreshold, kAxis, kIgnore, kMultilabel},
              D::kHigher, make_accuracy),
-      scored("auc", "Area under the ROC curve, exact.", areas, D::kHigher, make_curve),
+      scored("auc", "Area under the ROC curve, exact, or by buckets of probabilities.", buckets,
+             D::kHigher, make_curve),
       scored("average_precision", "Area under the curve of precision over recall, exact.", areas,
              D::kHigher, make_curve),
       scored("precision", "Share of predicted positives that are right.", rates, D::kHigher,
@@ -208,6 +228,23 @@ std::vector<MetricInfo> built_in_metrics() {
                 D::kLower, true, make_text),
       sequences("sacrebleu", "BLEU of texts, 0 to 100, with sacreBLEU's defaults.", D::kHigher,
                 true, make_text),
+      {.name = "wuauc",
+       .doc = "Mean over users of the area under the ROC curve of their samples.",
+       .operands = {"input", "label", "user"},
+       .options =
+           {{"average", OptionKind::kChoice, std::string("weighted"), {"weighted", "macro"}}},
+       .direction = D::kHigher,
+       .takes_mask = true,
+       .make = make_user_area,
+       .resolve = resolve_users},
+      {.name = "ctr",
+       .doc = "Measures of predicted click rates: area, errors, and actual over predicted rates.",
+       .operands = pair,
+       .options = {{"value", OptionKind::kChoice, std::string("auc"), ctr_values()}},
+       .takes_mask = true,
+       .splits_by = "value",
+       .make = make_ctr,
+       .resolve = resolve_decisions},
       {.name = "mean_average_precision",
        .doc = "COCO's average precision of boxes; those with scores of 0 are left out.",
        .operands = {"boxes", "scores", "labels", "true_boxes", "true_labels", "true_mask"},
@@ -247,6 +284,10 @@ std::shared_ptr<const MetricInfo> find_metric(const std::string& name) {
   return metric_registry().find(name);
 }
 
+std::string operand_name(const MetricInfo& info, size_t operand) {
+  return operand < info.operands.size() ? info.operands[operand] : "mask";
+}
+
 std::unique_ptr<Metric> make_metric(const MetricSpec& spec) {
   const Settings settings(spec);  // checks name and options
   std::unique_ptr<Metric> out = find_metric(spec.name)->make(spec);
@@ -259,12 +300,14 @@ void resolve_operands(MetricSpec& spec, const std::vector<TensorType>& operands)
   const auto info = find_metric(spec.name);
   for (size_t i = 0; i < operands.size(); ++i)
     if (operands[i].dtype == DType::kString || is_complex(operands[i].dtype))
-      fail(ErrorCode::kConfig, spec.name, ": ", info->operands[i], " is ", operands[i],
+      fail(ErrorCode::kConfig, spec.name, ": ", operand_name(*info, i), " is ", operands[i],
            "; expected numbers");
   if (!spec.per_sample && !info->takes_batch_values)
     fail(ErrorCode::kConfig, spec.name, ": needs values of single samples, found ",
          join(described(*info, operands), " and "), ", which have no batch axis");
   if (info->resolve) info->resolve(spec, operands);
+  if (operands.size() > info->operands.size())
+    check_mask_shape(spec.name, operands.back().shape, operands[1].shape, ErrorCode::kConfig);
 }
 
 }  // namespace paddle::metrics

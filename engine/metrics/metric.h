@@ -74,6 +74,8 @@ class Metric {
   virtual double result() const = 0;
   /// The same of a metric whose value is a vector.
   virtual std::vector<double> results() const { return {result()}; }
+  /// Whether samples may be divided among many states, for intervals; not where each is large.
+  virtual bool divides() const { return true; }
   /// A warning about the result, such as logits that all look like probabilities; or "".
   virtual std::string warning() const { return {}; }
 
@@ -103,6 +105,12 @@ struct MetricInfo {
   bool compares_texts = false;
   /// Whether the elements of operands need not belong to single samples.
   bool takes_batch_values = false;
+  /// Whether a further operand may be given by the name `mask`, after the others: labels where it
+  /// is 0 are not counted.
+  bool takes_mask = false;
+  /// The option whose choices are all given, each as a metric of its own, where a config does not
+  /// choose; "" if there is none.
+  std::string splits_by = {};
   /// The accumulator, for options that are known; kConfig for values that do not fit each other.
   std::function<std::unique_ptr<Metric>(const MetricSpec&)> make = {};
   /// Checks the types of the operands, kConfig, and settles from them what the accumulator needs;
@@ -114,6 +122,9 @@ struct MetricInfo {
 Registry<MetricInfo>& metric_registry();
 /// Null if there is none.
 std::shared_ptr<const MetricInfo> find_metric(const std::string& name);
+
+/// The name of an operand: one of the signature, or the mask.
+std::string operand_name(const MetricInfo& info, size_t operand);
 
 /// Checks the options (kConfig) and makes the accumulator. That of a metric with `compares_texts`
 /// is a TextMetric.

@@ -31,6 +31,8 @@ class MetricState {
   double largest(size_t i) const;
   std::vector<double>& list(size_t i);
   std::span<const double> list(size_t i) const;
+  /// The same in rising order, without NaNs among them.
+  std::span<const double> sorted(size_t i) const;
   size_t lists() const { return lists_.size(); }
 
   void merge(const MetricState& other);
@@ -44,8 +46,8 @@ class MetricState {
  private:
   std::vector<std::vector<int64_t>> counts_;
   std::vector<ExactSum> sums_;
-  std::vector<double> largest_;  ///< NaN where nothing was given
-  std::vector<std::vector<double>> lists_;
+  std::vector<double> largest_;                     ///< NaN where nothing was given
+  mutable std::vector<std::vector<double>> lists_;  ///< `sorted` orders them in place
 };
 
 }  // namespace paddle::metrics

@@ -3,6 +3,23 @@
 namespace paddle::metrics {
 namespace {
 
+/// Whether a mask, which may be absent, counts an element.
+bool counts(const Array& mask, int64_t i) { return !mask.storage || mask.data<double>()[i] != 0; }
+
+/// Whether shapes may be equal, without regard to axes of size 1 after the first.
+bool may_be_equal(const Shape& a, const Shape& b) {
+  const auto flat = [](const Shape& s) {
+    Shape out;
+    for (size_t i = 0; i < s.size(); ++i)
+      if (i == 0 || s[i].constant() != 1) out.push_back(s[i]);
+    return out;
+  };
+  const Shape x = flat(a), y = flat(b);
+  bool same = x.size() == y.size();
+  for (size_t i = 0; same && i < x.size(); ++i) same = x[i].equals(y[i]) != false;
+  return same;
+}
+
 /// A sum over a count.
 class RatioMetric : public Metric {
  public:
@@ -25,12 +42,14 @@ class MeanError final : public RatioMetric {
                             ErrorCode::kData);
     const Array a = operands[0].cast(DType::kF64).contiguous();
     const Array b = operands[1].cast(DType::kF64).contiguous();
+    const Array mask = mask_of(name_, operands);
     ExactSum& sum = numerator();
     for (int64_t i = 0; i < a.size(); ++i) {
+      if (!counts(mask, i)) continue;
       const double d = a.data<double>()[i] - b.data<double>()[i];
       sum += squared_ ? d * d : std::abs(d);
+      ++denominator();
     }
-    denominator() += a.size();
   }
   double result() const override {
     const double mean = RatioMetric::result();
@@ -48,11 +67,13 @@ class MeanPercentage final : public RatioMetric {
   void update(const std::vector<Array>& operands, int64_t /*samples*/) override {
     check_regression_shapes("mape", to_shape(operands[0].shape), to_shape(operands[1].shape),
                             ErrorCode::kData);
+    const Array mask = mask_of("mape", operands);
     for (int64_t i = 0; i < operands[0].size(); ++i) {
+      if (!counts(mask, i)) continue;
+      ++denominator();
       const double label = operands[1].number(i);
       numerator() += std::abs((operands[0].number(i) - label) / label);
     }
-    denominator() += operands[0].size();
   }
 };
 
@@ -63,7 +84,10 @@ class Determination final : public Metric {
   void update(const std::vector<Array>& operands, int64_t /*samples*/) override {
     check_regression_shapes("r2", to_shape(operands[0].shape), to_shape(operands[1].shape),
                             ErrorCode::kData);
+    const Array mask = mask_of("r2", operands);
     for (int64_t i = 0; i < operands[0].size(); ++i) {
+      if (!counts(mask, i)) continue;
+      ++state_.count(0, 0);
       const double label = operands[1].number(i), error = operands[0].number(i) - label;
       state_.sum(kErrors) += error * error;
       state_.sum(kLabels) += label;
@@ -71,7 +95,6 @@ class Determination final : public Metric {
       state_.note_largest(0, label);
       state_.note_largest(1, -label);
     }
-    state_.count(0, 0) += operands[0].size();
   }
   double result() const override {
     if (!(state_.largest(0) > -state_.largest(1))) return kNaN;  // all labels are equal
@@ -116,18 +139,25 @@ class Average final : public RatioMetric {
 
 void check_regression_shapes(const std::string& name, const Shape& a, const Shape& b,
                              ErrorCode code) {
-  const auto flat = [](const Shape& s) {
-    Shape out;
-    for (size_t i = 0; i < s.size(); ++i)
-      if (i == 0 || s[i].constant() != 1) out.push_back(s[i]);
-    return out;
-  };
-  const Shape x = flat(a), y = flat(b);
-  bool same = x.size() == y.size();
-  for (size_t i = 0; same && i < x.size(); ++i) same = x[i].equals(y[i]) != false;
-  if (!same)
+  if (!may_be_equal(a, b))
     fail(code, name, ": input ", text(a), " and label ", text(b),
          " must have the same shape, except for axes of size 1");
+}
+
+void check_mask_shape(const std::string& name, const Shape& mask, const Shape& labels,
+                      ErrorCode code) {
+  if (!may_be_equal(mask, labels))
+    fail(code, name, ": expected one number for each label of ", text(labels), ", found ",
+         text(mask));
+}
+
+Array mask_of(const std::string& metric, const std::vector<Array>& operands) {
+  const size_t at = find_metric(metric)->operands.size();
+  if (operands.size() <= at) return {};
+  if (operands[at].size() != operands[1].size())
+    fail(ErrorCode::kData, metric, ": a mask of ", operands[at].size(), " elements for ",
+         operands[1].size(), " labels");
+  return operands[at].cast(DType::kF64).contiguous();
 }
 
 std::unique_ptr<Metric> make_regression(const MetricSpec& spec) {

@@ -142,6 +142,15 @@ std::vector<Case> cases(int64_t n) {
     add(name, classes, labels, {{"average", micro}, {"ignore_index", int64_t{2}}});
     add(name, classes, several, {{"multilabel", true}, {"average", weighted}});
   }
+  add("auc", scores, truth, {{"buckets", int64_t{50}}});
+  for (const char* value : {"auc", "bucket_error", "mae", "rmse", "actual", "predicted", "copc"})
+    add("ctr", scores, truth, {{"value", std::string(value)}});
+  const Array users = random_integers(random, {n}, -9, 9),
+              mask = random_integers(random, {n}, 0, 1);
+  for (const char* average : {"weighted", "macro"})
+    out.push_back({{.name = "wuauc", .options = {{"average", std::string(average)}}},
+                   {scores, truth, users, mask}});
+  out.push_back({{.name = "mae"}, {scores, truth, mask}});
   add("accuracy", scores, truth);
   add("accuracy", classes, labels, {{"k", int64_t{2}}});
   add("perplexity", classes, labels);

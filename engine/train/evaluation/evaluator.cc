@@ -99,7 +99,7 @@ void Evaluator::update(Call& call, const std::vector<Array>& operands,
     call.metric->update(rows, count);
     std::swap(call.metric->state(), call.groups[group]);
   };
-  if (!call.per_sample || !has_rows(operands, samples)) {
+  if (!call.per_sample || !call.metric->divides() || !has_rows(operands, samples)) {
     call.seen.count(0, kWhole) += samples;
     return add(0, operands, samples);
   }
@@ -147,7 +147,9 @@ void Evaluator::update(const EvaluationResult& batch, std::span<const int64_t> i
         if (call.texts) return update_texts(call, operands.at(0), own);
         if (call.scale.is_identity()) return update(call, operands, own);
         std::vector<Array> restored;
-        for (const Array& operand : operands) restored.push_back(call.scale.restored(operand));
+        // A prediction and its target, and perhaps a mask.
+        for (size_t k = 0; k < operands.size(); ++k)
+          restored.push_back(k < 2 ? call.scale.restored(operands[k]) : operands[k]);
         update(call, restored, own);
       });
     }

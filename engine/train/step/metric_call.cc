@@ -208,6 +208,32 @@ MetricDefinition read_metric(const std::string& name, const config::Node& node) 
   return metric;
 }
 
+/// The entry as metrics of one value each, where its one call gives several; else itself.
+std::vector<MetricDefinition> split_metric(MetricDefinition metric, const config::Node& node) {
+  std::vector<MetricDefinition> out;
+  const MetricHandle info = metrics::find_metric(metric.calls[0].metric);
+  const auto& arguments = metric.calls[0].code.statements[0].value->arguments;
+  const bool chosen =
+      arguments.size() > info->operands.size() + (info->takes_mask ? 1 : 0) ||
+      std::any_of(arguments.begin(), arguments.end(),
+                  [&](const lang::Argument& each) { return each.name == info->splits_by; });
+  if (info->splits_by.empty() || chosen || !node.is_scalar() ||
+      !metric.arithmetic.statements.empty()) {
+    out.push_back(std::move(metric));
+    return out;
+  }
+  const size_t end = node.text.rfind(')');
+  for (const OptionInfo& option : info->options) {
+    if (option.name != info->splits_by) continue;
+    for (const std::string& choice : option.choices) {
+      config::Node one = node;
+      one.text = str(node.text.substr(0, end), ", ", option.name, "=\"", choice, "\")");
+      out.push_back(read_metric(metric.name + "_" + choice, one));
+    }
+  }
+  return out;
+}
+
 OptionValue option_value(const MetricInfo& metric, const OptionInfo& option,
                          const lang::Value& value) {
   if (value.is_none()) return {};
@@ -254,7 +280,9 @@ BoundMetric bind_arguments(const MetricInfo& info, const std::vector<lang::Value
                            const lang::NamedValues& named) {
   std::vector<std::string> names = info.operands;
   for (const OptionInfo& option : info.options) names.push_back(option.name);
-  if (positional.size() > names.size())
+  const size_t places = names.size();
+  if (info.takes_mask) names.emplace_back("mask");
+  if (positional.size() > places)
     fail(ErrorCode::kConfig, info.name, " takes ", join(names, ", "), "; found ", positional.size(),
          " arguments");
   std::vector<const lang::Value*> arguments(names.size(), nullptr);
@@ -280,7 +308,13 @@ BoundMetric bind_arguments(const MetricInfo& info, const std::vector<lang::Value
            arguments[i]->describe());
     out.operands.push_back(arguments[i]->tensor());
   }
-  for (size_t i = operands; i < names.size(); ++i)
+  if (info.takes_mask && arguments[places] && !arguments[places]->is_none()) {
+    if (!arguments[places]->is_tensor())
+      fail(ErrorCode::kConfig, info.name, ": mask must be a tensor, found ",
+           arguments[places]->describe());
+    out.operands.push_back(arguments[places]->tensor());
+  }
+  for (size_t i = operands; i < places; ++i)
     if (arguments[i])
       out.options[names[i]] = option_value(info, info.options[i - operands], *arguments[i]);
   return out;
@@ -411,22 +445,24 @@ double MetricDefinition::value(std::span<const MetricResult> results) const {
 std::vector<MetricDefinition> read_metrics(const config::Node& node,
                                            config::Diagnostics& diagnostics) {
   std::vector<MetricDefinition> out;
+  const auto add_one = [&](MetricDefinition metric, const config::Node& place) {
+    const std::string where = "metric '" + metric.name + "'";
+    if (is_reserved_name(metric.name))
+      throw Error(ErrorCode::kConfig,
+                  where + ": the name is a key of metrics.jsonl or of paddle-eval; choose another",
+                  place.location());
+    if (std::any_of(out.begin(), out.end(),
+                    [&](const MetricDefinition& m) { return m.name == metric.name; }))
+      throw Error(ErrorCode::kConfig,
+                  where + " is given twice; name each: metrics: {name: expression}",
+                  place.location());
+    out.push_back(std::move(metric));
+  };
   const auto add = [&](const std::string& name, const config::Node& value,
                        const config::Node& place) {
     diagnostics.guard([&] {
-      MetricDefinition metric = read_metric(name, value);
-      const std::string where = "metric '" + metric.name + "'";
-      if (is_reserved_name(metric.name))
-        throw Error(
-            ErrorCode::kConfig,
-            where + ": the name is a key of metrics.jsonl or of paddle-eval; choose another",
-            place.location());
-      if (std::any_of(out.begin(), out.end(),
-                      [&](const MetricDefinition& m) { return m.name == metric.name; }))
-        throw Error(ErrorCode::kConfig,
-                    where + " is given twice; name each: metrics: {name: expression}",
-                    place.location());
-      out.push_back(std::move(metric));
+      for (MetricDefinition& metric : split_metric(read_metric(name, value), value))
+        add_one(std::move(metric), place);
     });
   };
   if (node.is_map())
