@@ -205,6 +205,7 @@ RunState read_checkpoint(const std::string& path, ParameterStore& store,
     if (state.contains("best")) s.best = state.at("best").get<double>();
     s.evaluation_due = state.value("evaluation_due", false);
     s.evaluated_step = state.value("evaluated_step", int64_t{-1});
+    s.table_day = state.value("table_day", int64_t{0});
     if (state.contains("loss_sums")) s.loss_sums = state.at("loss_sums").get<std::vector<double>>();
     if (state.contains("early_stop")) s.early_stop = watch_of(state.at("early_stop"));
     if (state.contains("plateaus"))

@@ -35,6 +35,7 @@ struct RunState {
   int64_t best_step = 0;
   bool evaluation_due = false;  ///< at this step, and not done when the run was stopped
   int64_t evaluated_step = -1;  ///< of the last evaluation on the validation data
+  int64_t table_day = 0;        ///< days of tables that are over
   Watch early_stop;
   std::vector<Watch> plateaus;  ///< of each optimizer whose rate falls on plateaus; others unused
 };

@@ -51,6 +51,7 @@ std::string state_text(const RunState& s, uint64_t seed, const fs::path& folder,
                           {"evaluated_step", s.evaluated_step},
                           {"files", checksums(folder, checked_also)}};
   if (s.best) state["best"] = *s.best;
+  if (s.table_day > 0) state["table_day"] = s.table_day;
   if (!s.loss_sums.empty()) state["loss_sums"] = s.loss_sums;
   state["early_stop"] = to_json(s.early_stop);
   for (const Watch& each : s.plateaus) state["plateaus"].push_back(to_json(each));

@@ -1,5 +1,6 @@
 #include "program/memory_table.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/parallel.h"
@@ -14,7 +15,9 @@ constexpr int64_t kReadGrain = 1024;
 MemoryTable::MemoryTable(TableSpec spec, std::shared_ptr<const optim::Optimizer> rule,
                          uint64_t seed)
     : rules_(std::move(spec), std::move(rule), seed),
-      records_(rules_.spec().dtype, rules_.spec().width, static_cast<int64_t>(rules_.states())) {}
+      records_(rules_.spec().dtype, rules_.spec().width, static_cast<int64_t>(rules_.states()),
+               policy().keeps_statistics() ? sizeof(tables::RowStatistics) : 0),
+      waiting_(DType::kF32, tables::kWaitingWidth, 0) {}
 
 uint64_t MemoryTable::payload_bytes() const { return sizeof(uint64_t) + rules_.record_bytes(); }
 
@@ -28,7 +31,7 @@ void MemoryTable::read(std::span<const uint64_t> keys, MissingRow missing, std::
       std::byte* const to = rows + i * bytes;
       if (found[i])
         std::memcpy(to, found[i], bytes);
-      else if (missing == MissingRow::kInitial)
+      else if (missing == MissingRow::kInitial && !policy().waits())
         rules_.begin_row(keys[i], to, values);
       else
         std::memset(to, 0, bytes);
@@ -37,17 +40,19 @@ void MemoryTable::read(std::span<const uint64_t> keys, MissingRow missing, std::
 }
 
 void MemoryTable::insert(std::span<const uint64_t> keys, const std::byte* rows) {
+  if (policy().waits()) return;
   std::vector<std::byte*> found(keys.size());
   records_.find(keys, found);
   std::vector<double> values;
   for (size_t i = 0; i < keys.size(); ++i) {
     if (found[i] || records_.find(keys[i])) continue;  // a key may come twice
-    std::byte* const row = records_.insert(keys[i]);
-    if (rows)
+    if (rows) {
+      std::byte* const row = records_.insert(keys[i]);
       std::memcpy(row, rows + i * records_.row_bytes(), records_.row_bytes());
-    else
-      rules_.begin_row(keys[i], row, values);
-    rules_.begin_states(row);
+      begin_further(row);
+    } else {
+      add_row(keys[i], values);
+    }
   }
 }
 
@@ -56,9 +61,155 @@ void MemoryTable::update(std::span<const uint64_t> keys, const Array& gradients,
   if (keys.empty()) return;
   std::vector<std::byte*> rows(keys.size());
   records_.find(keys, rows);
+  if (policy().waits()) {
+    const size_t bytes = records_.row_bytes();
+    const auto* const given = static_cast<const std::byte*>(gradients.raw());
+    std::vector<std::byte*> some;
+    std::vector<std::byte> of_some;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (!rows[i]) continue;
+      some.push_back(rows[i]);
+      of_some.insert(of_some.end(), given + i * bytes, given + (i + 1) * bytes);
+    }
+    if (!some.empty()) rules_.update(some, of_some.data(), inputs);
+    return;
+  }
   for (const std::byte* row : rows)
     ensure(row != nullptr, "table '", spec().path, "': an update of a key without a row");
   rules_.update(rows, gradients.raw(), inputs);
+}
+
+tables::RowStatistics MemoryTable::statistics_of(const std::byte* row) const {
+  tables::RowStatistics out;
+  std::memcpy(&out, row + records_.further_at(), sizeof out);
+  return out;
+}
+
+void MemoryTable::set_statistics(std::byte* row, const tables::RowStatistics& statistics) const {
+  std::memcpy(row + records_.further_at(), &statistics, sizeof statistics);
+}
+
+void MemoryTable::begin_further(std::byte* row) const {
+  rules_.begin_states(row);
+  if (policy().keeps_statistics()) set_statistics(row, {});
+}
+
+std::byte* MemoryTable::add_row(uint64_t key, std::vector<double>& scratch) {
+  std::byte* const row = records_.insert(key);
+  rules_.begin_row(key, row, scratch);
+  begin_further(row);
+  return row;
+}
+
+void MemoryTable::admit(uint64_t key, const tables::KeyUse& use, int64_t step, int64_t day,
+                        std::vector<double>& scratch) {
+  tables::Waiting known;
+  known.day = static_cast<float>(day);
+  std::byte* place = nullptr;
+  if (policy().counts_waiting() && (place = waiting_.find(key)))
+    std::memcpy(&known, place, sizeof known);
+  bool is_admitted = policy().use(known, use, day);
+  if (is_admitted && policy().entry_chance)
+    is_admitted = rules_.chance(key, step) < *policy().entry_chance;
+  if (!is_admitted) {
+    if (!policy().counts_waiting()) return;
+    if (!place) place = waiting_.insert(key);
+    std::memcpy(place, &known, sizeof known);
+    return;
+  }
+  if (place) waiting_.erase(key);
+  std::byte* const row = add_row(key, scratch);
+  if (policy().keeps_statistics()) set_statistics(row, {known.show, known.click, known.day});
+}
+
+void MemoryTable::observe(std::span<const uint64_t> keys, std::span<const tables::KeyUse> uses,
+                          int64_t step, int64_t day) {
+  std::vector<std::byte*> rows(keys.size());
+  records_.find(keys, rows);
+  // Rows that are added do not move others.
+  std::vector<double> scratch;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (rows[i] && policy().keeps_statistics()) {
+      tables::RowStatistics statistics = statistics_of(rows[i]);
+      policy().use(statistics, uses[i], day);
+      set_statistics(rows[i], statistics);
+    } else if (!rows[i] && uses[i].count > 0) {
+      admit(keys[i], uses[i], step, day, scratch);
+    }
+  }
+}
+
+RowTable::Removed MemoryTable::end_day(int64_t ended, std::pair<int, int> shards) {
+  Removed out;
+  const tables::RowPolicy& policy = this->policy();
+  if (!policy.removes()) return out;
+  const int64_t of_shard = (policy.max_rows + tables::kShards - 1) / tables::kShards;
+  for (int shard = shards.first; shard < shards.second; ++shard) {
+    out.rows += records_.erase_if(shard, [&](uint64_t, const std::byte* row) {
+      return policy.is_removed(statistics_of(row), ended);
+    });
+    out.waiting += waiting_.erase_if(shard, [&](uint64_t, const std::byte* row) {
+      tables::Waiting key;
+      std::memcpy(&key, row, sizeof key);
+      return policy.unseen_days > 0 && ended - static_cast<int64_t>(key.day) >= policy.unseen_days;
+    });
+    if (policy.max_rows > 0 && records_.count(shard) > of_shard)
+      out.rows += keep_best(shard, of_shard, ended);
+  }
+  return out;
+}
+
+int64_t MemoryTable::keep_best(int shard, int64_t rows, int64_t ended) {
+  // Of equal scores, lower keys stay.
+  std::vector<std::pair<double, uint64_t>> order;
+  const bool is_signed = spec().key == DType::kI64;
+  records_.for_each_sorted(shard, is_signed, [&](uint64_t key, const std::byte* row) {
+    const tables::RowStatistics then = policy().on_day(statistics_of(row), ended + 1);
+    order.emplace_back(-policy().score(then.show, then.click), key);
+  });
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (size_t i = static_cast<size_t>(rows); i < order.size(); ++i) records_.erase(order[i].second);
+  return static_cast<int64_t>(order.size()) - rows;
+}
+
+TableContent MemoryTable::waiting() const {
+  TableContent out;
+  const int64_t count = waiting_.count();
+  out.keys = Array::empty(spec().key, {count});
+  out.weight = Array::empty(DType::kF32, {count, tables::kWaitingWidth});
+  std::vector<std::pair<uint64_t, const std::byte*>> all;
+  const bool is_signed = spec().key == DType::kI64;
+  for (int shard = 0; shard < tables::kShards; ++shard)
+    waiting_.for_each_sorted(shard, is_signed, [&](uint64_t key, const std::byte* row) {
+      all.emplace_back(tables::ordered(key, is_signed), row);
+    });
+  std::sort(all.begin(), all.end());
+  const size_t bytes = waiting_.row_bytes();
+  for (size_t i = 0; i < all.size(); ++i) {
+    static_cast<uint64_t*>(out.keys.raw())[i] = tables::ordered(all[i].first, is_signed);
+    std::memcpy(static_cast<std::byte*>(out.weight.raw()) + i * bytes, all[i].second, bytes);
+  }
+  return out;
+}
+
+void MemoryTable::add_waiting(const TableContent& content, std::pair<int, int> shards) {
+  const Array keys = content.keys.on_host().contiguous(),
+              values = content.weight.on_host().contiguous();
+  const size_t bytes = waiting_.row_bytes();
+  for (int64_t i = 0; i < keys.size(); ++i) {
+    const uint64_t key = static_cast<const uint64_t*>(keys.raw())[i];
+    const int shard = tables::shard_of(key);
+    if (shard < shards.first || shard >= shards.second) continue;
+    std::memcpy(waiting_.insert(key),
+                static_cast<const std::byte*>(values.raw()) + static_cast<size_t>(i) * bytes,
+                bytes);
+  }
+}
+
+std::string MemoryTable::write_waiting(const std::string& folder, std::pair<int, int> shards,
+                                       int64_t step) const {
+  return tables::write_segments(folder, waiting_format(spec()), waiting_, shards, step);
 }
 
 TableContent MemoryTable::content(bool states) const {
@@ -80,12 +231,30 @@ std::string MemoryTable::write(const std::string& folder, std::pair<int, int> sh
 void MemoryTable::clear(uint64_t seed) {
   rules_.set_seed(seed);
   records_.clear();
+  waiting_.clear();
 }
 
 void MemoryTable::add(const TableContent& content, std::pair<int, int> shards) {
   rules_.for_each(content, shards, [&](uint64_t key, const std::function<void(std::byte*)>& fill) {
     fill(records_.insert(key));
   });
+}
+
+void RowTable::observe(std::span<const uint64_t>, std::span<const tables::KeyUse>, int64_t,
+                       int64_t) {}
+RowTable::Removed RowTable::end_day(int64_t, std::pair<int, int>) { return {}; }
+TableContent RowTable::waiting() const { return {}; }
+void RowTable::add_waiting(const TableContent&, std::pair<int, int>) {}
+std::string RowTable::write_waiting(const std::string&, std::pair<int, int>, int64_t) const {
+  return "";
+}
+
+tables::TableFormat waiting_format(const TableSpec& spec) {
+  return {.name = spec.path,
+          .key = spec.key,
+          .dtype = DType::kF32,
+          .width = tables::kWaitingWidth,
+          .states = {}};
 }
 
 Registry<TableKind>& table_kinds() {
@@ -112,6 +281,10 @@ void check_content(const TableSpec& spec, const TableContent& content, const std
   };
   check(weight, content.weight);
   for (const auto& [name, values] : content.states) check(weight + "/" + name, values);
+  for (const auto& [name, values] : content.statistics)
+    if (values.dtype != DType::kF32 || values.shape != Dims{content.keys.shape[0]})
+      fail(ErrorCode::kModel, place, ": '", weight, "/", name, "' is ", described(values),
+           ", expected one float32 for each key");
   const Array packed = content.keys.on_host().contiguous();
   const auto* const key = static_cast<const uint64_t*>(packed.raw());
   const bool is_signed = spec.key == DType::kI64;

@@ -27,6 +27,14 @@ class MemoryTable final : public RowTable {
   void insert(std::span<const uint64_t> keys, const std::byte* rows = nullptr) override;
   void update(std::span<const uint64_t> keys, const Array& gradients,
               const RowUpdate& inputs) override;
+  void observe(std::span<const uint64_t> keys, std::span<const tables::KeyUse> uses, int64_t step,
+               int64_t day) override;
+  Removed end_day(int64_t ended, std::pair<int, int> shards) override;
+  TableContent waiting() const override;
+  int64_t waiting_count() const override { return waiting_.count(); }
+  void add_waiting(const TableContent& content, std::pair<int, int> shards) override;
+  std::string write_waiting(const std::string& folder, std::pair<int, int> shards,
+                            int64_t step) const override;
   TableContent content(bool states = true) const override;
   std::string write(const std::string& folder, std::pair<int, int> shards,
                     int64_t step) const override;
@@ -34,8 +42,21 @@ class MemoryTable final : public RowTable {
   void add(const TableContent& content, std::pair<int, int> shards) override;
 
  private:
+  const tables::RowPolicy& policy() const { return rules_.spec().policy; }
+  tables::RowStatistics statistics_of(const std::byte* row) const;
+  void set_statistics(std::byte* row, const tables::RowStatistics& statistics) const;
+  /// The states and the statistics that a row begins with.
+  void begin_further(std::byte* row) const;
+  /// Removes all but this many rows of a shard; gives how many.
+  int64_t keep_best(int shard, int64_t rows, int64_t ended);
+  /// Adds the row of a key that the table lacks.
+  std::byte* add_row(uint64_t key, std::vector<double>& scratch);
+  void admit(uint64_t key, const tables::KeyUse& use, int64_t step, int64_t day,
+             std::vector<double>& scratch);
+
   RowRecords rules_;
-  tables::RecordTable records_;
+  tables::RecordTable records_;  ///< statistics are the further bytes
+  tables::RecordTable waiting_;
 };
 
 }  // namespace paddle::program

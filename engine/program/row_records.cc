@@ -32,6 +32,7 @@ tables::TableFormat format_of(const TableSpec& spec, const Slots& slots) {
   tables::TableFormat out{
       .name = spec.path, .key = spec.key, .dtype = spec.dtype, .width = spec.width, .states = {}};
   for (const optim::StateSlot& slot : slots) out.states.push_back(slot.name);
+  if (spec.policy.keeps_statistics()) out.statistics = tables::statistic_names();
   return out;
 }
 
@@ -60,6 +61,11 @@ void RowRecords::begin_row(uint64_t key, std::byte* row, std::vector<double>& sc
   const Random random(seed_, stream_, key);
   lang::fill_row(spec_.init, random, scratch);
   put(spec_.dtype, scratch, row);
+}
+
+double RowRecords::chance(uint64_t key, int64_t step) const {
+  const Random random(seed_, stream_of(spec_.path + ".entry"), key);
+  return random.uniform(static_cast<uint64_t>(step));
 }
 
 void RowRecords::begin_states(std::byte* record) const {
@@ -149,6 +155,13 @@ TableContent RowRecords::content(std::vector<Found> records, bool states) const 
   out.weight = column_of(0);
   for (size_t i = 0; states && i < slots_.size(); ++i)
     out.states.emplace_back(slots_[i].name, column_of(1 + i));
+  for (size_t s = 0; states && s < format_.statistics.size(); ++s) {
+    Array values = Array::empty(DType::kF32, {count});
+    for (size_t i = 0; i < records.size(); ++i)
+      std::memcpy(values.data<float>() + i, records[i].record + record_bytes() + s * sizeof(float),
+                  sizeof(float));
+    out.statistics.emplace_back(format_.statistics[s], std::move(values));
+  }
   return out;
 }
 
@@ -163,6 +176,10 @@ void RowRecords::for_each(
       if (name == slots_[i].name) states[i] = packed(values);
   const bool has_all = std::all_of(states.begin(), states.end(),
                                    [](const Array& values) { return values.storage != nullptr; });
+  std::vector<Array> statistics(format_.statistics.size());
+  for (size_t i = 0; i < statistics.size(); ++i)
+    for (const auto& [name, values] : content.statistics)
+      if (name == format_.statistics[i]) statistics[i] = packed(values);
   int64_t i = 0;
   const std::function<void(std::byte*)> fill = [&](std::byte* record) {
     const auto from = [&](const Array& values) {
@@ -173,6 +190,10 @@ void RowRecords::for_each(
     for (size_t s = 0; s < states.size(); ++s)
       if (states[s].storage)
         std::memcpy(record + (1 + s) * row_bytes_, from(states[s]), row_bytes_);
+    for (size_t s = 0; s < statistics.size(); ++s) {
+      const float value = statistics[s].storage ? statistics[s].data<float>()[i] : 0;
+      std::memcpy(record + record_bytes() + s * sizeof(float), &value, sizeof value);
+    }
   };
   for (; i < keys.size(); ++i) {
     const uint64_t key = static_cast<const uint64_t*>(keys.raw())[i];

@@ -33,6 +33,8 @@ class RowRecords {
 
   /// The weights that the row of a key begins with. `scratch` is kept from call to call.
   void begin_row(uint64_t key, std::byte* row, std::vector<double>& scratch) const;
+  /// A number in [0, 1) for a key in a step.
+  double chance(uint64_t key, int64_t step) const;
   /// The states that the record, whose weights come first, begins with.
   void begin_states(std::byte* record) const;
   /// Updates records by their gradients, `width` elements of the table's dtype for each.
@@ -46,7 +48,8 @@ class RowRecords {
   /// Of these records, which it sorts by rising keys.
   TableContent content(std::vector<Found> records, bool states) const;
   /// Calls `use(key, fill)` for the rows of shards [first, second) of a content; `fill(record)`
-  /// writes the record. States that the content lacks have their initial values.
+  /// writes the record, and the statistics of the format after it. States that the content lacks
+  /// have their initial values, statistics 0.
   void for_each(
       const TableContent& content, std::pair<int, int> shards,
       const std::function<void(uint64_t key, const std::function<void(std::byte* record)>& fill)>&

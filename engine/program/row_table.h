@@ -56,13 +56,33 @@ class RowTable {
   virtual void read(std::span<const uint64_t> keys, MissingRow missing, std::byte* rows) const = 0;
   /// Adds the keys that the table lacks. `rows`: what `read` gave for them with
   /// MissingRow::kInitial, so that first rows are not computed again; null: nothing.
+  /// Nothing where keys wait for rows: `observe` adds them.
   virtual void insert(std::span<const uint64_t> keys, const std::byte* rows = nullptr) = 0;
-  /// Updates the rows of distinct keys, which must be in the table, by their gradients
-  /// [keys, width] of the table's dtype. Other rows and their states stay as they are.
+  /// Updates the rows of distinct keys by their gradients [keys, width] of the table's dtype. Other
+  /// rows and their states stay as they are. The keys must be in the table, except that of one
+  /// whose keys wait for rows those without are passed over.
   virtual void update(std::span<const uint64_t> keys, const Array& gradients,
                       const RowUpdate& inputs) = 0;
 
-  /// All rows by rising keys, with or without states.
+  // Of tables with a policy (tables::RowPolicy). The others need none of these.
+  /// Counts what a training step has seen of distinct keys, after its update, and adds rows for
+  /// those that need not wait any longer. Such a row is read from the next step on.
+  virtual void observe(std::span<const uint64_t> keys, std::span<const tables::KeyUse> uses,
+                       int64_t step, int64_t day);
+  /// Removes rows, and keys that wait, when a day is over.
+  struct Removed {
+    int64_t rows = 0, waiting = 0;
+  };
+  virtual Removed end_day(int64_t ended, std::pair<int, int> shards);
+  /// The keys that wait by rising keys, and as weight what is kept of them (tables::Waiting).
+  virtual TableContent waiting() const;
+  virtual int64_t waiting_count() const { return 0; }
+  virtual void add_waiting(const TableContent& content, std::pair<int, int> shards);
+  /// Writes those as `write` does the rows.
+  virtual std::string write_waiting(const std::string& folder, std::pair<int, int> shards,
+                                    int64_t step) const;
+
+  /// All rows by rising keys, with or without states and statistics.
   virtual TableContent content(bool states = true) const = 0;
   /// Writes the rows of shards [first, second) as files (tables::write_segments, which says what
   /// the result is).
@@ -87,6 +107,9 @@ struct TableKind {
 
 /// "memory"; more may be added while the program runs.
 Registry<TableKind>& table_kinds();
+
+/// The form of keys that wait in files of their own.
+tables::TableFormat waiting_format(const TableSpec& spec);
 
 /// kModel, beginning with `place`, unless these are the keys and rows of a table of this
 /// declaration: distinct keys in rising order, and a row in the table's dtype and width for each.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "lang/eval/host.h"
+#include "tables/row_policy.h"
 #include "tensor/tensor.h"
 
 namespace paddle::program {
@@ -18,6 +19,7 @@ struct TableSpec {
   DType dtype = DType::kF32;
   lang::Initializer init;
   DType key = DType::kI64;  ///< or uint64
+  tables::RowPolicy policy = {};
 };
 
 /// Rows for the keys of a field.

@@ -20,12 +20,14 @@ size_t align_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
 }  // namespace
 
-RecordTable::RecordTable(DType dtype, int64_t width, int64_t states)
+RecordTable::RecordTable(DType dtype, int64_t width, int64_t states, size_t further)
     : dtype_(dtype),
       width_(width),
       row_bytes_(static_cast<size_t>(storage_bytes(dtype, width))),
       header_bytes_(align_up(kKeyBytes + kLinkBytes, static_cast<size_t>(item_size(dtype)))),
-      record_bytes_(header_bytes_ + row_bytes_ * static_cast<size_t>(1 + states)),
+      further_at_(row_bytes_ * static_cast<size_t>(1 + states)),
+      record_bytes_(header_bytes_ + further_at_ +
+                    align_up(further, static_cast<size_t>(item_size(dtype)))),
       shards_(kShards) {
   const auto log_of = [this](size_t page) {
     return static_cast<uint32_t>(std::bit_width(std::max<size_t>(1, page / record_bytes_)) - 1);
@@ -146,6 +148,45 @@ std::byte* RecordTable::insert(uint64_t key) {
   ++shard.count;
   ++count_;
   return record + header_bytes_;
+}
+
+void RecordTable::relink(Shard& shard, uint64_t key, uint32_t number, uint32_t to) {
+  uint32_t& head = shard.heads[bucket_of(hash_of(key), shard.heads.size())];
+  if (head == number) {
+    head = to;
+    return;
+  }
+  std::byte* record = record_of(shard, head);
+  while (next_of(record) != number) record = record_of(shard, next_of(record));
+  set_next(record, to);
+}
+
+void RecordTable::erase(Shard& shard, uint32_t number) {
+  std::byte* const record = record_of(shard, number);
+  relink(shard, key_of(record), number, next_of(record));
+  const uint32_t last = shard.count - 1;
+  if (last != number) {
+    const std::byte* const moved = record_of(shard, last);
+    relink(shard, key_of(moved), last, number);
+    std::memcpy(record, moved, record_bytes_);
+  }
+  --shard.count;
+  --count_;
+  // Pages after the one that the next record goes to hold nothing.
+  const size_t pages = shard.count == 0 ? 0 : place_of(shard.count - 1).page + 1;
+  if (shard.pages.size() > pages + 1) shard.pages.resize(pages + 1);
+}
+
+bool RecordTable::erase(uint64_t key) {
+  const uint64_t hash = hash_of(key);
+  Shard& shard = at(shard_of_hash(hash));
+  if (shard.heads.empty()) return false;
+  uint32_t number = shard.heads[bucket_of(hash, shard.heads.size())];
+  while (number != kNone && key_of(record_of(shard, number)) != key)
+    number = next_of(record_of(shard, number));
+  if (number == kNone) return false;
+  erase(shard, number);
+  return true;
 }
 
 void RecordTable::clear() {

@@ -2,9 +2,9 @@
 // Rows by 64-bit keys in the memory of this process: the storage of a table, or of the part of it
 // that this process owns.
 //
-// A record has the key, a link, the weights of the row and then each of its states. Records of a
-// shard lie in pages, none of which is ever moved. The index of a shard is a linear hash table: it
-// grows by one bucket at a time, so no insertion waits for a rebuild.
+// A record has the key, a link, the weights of the row, then each of its states, and further bytes.
+// Records of a shard lie in pages, none of which is ever moved. The index of a shard is a linear
+// hash table: it grows by one bucket at a time, so no insertion waits for a rebuild.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,14 +19,17 @@ namespace paddle::tables {
 
 class RecordTable {
  public:
-  /// Rows of `width` elements, float32 or float64, and `states` further ones of the same shape.
-  RecordTable(DType dtype, int64_t width, int64_t states);
+  /// Rows of `width` elements, float32 or float64, `states` further ones of the same shape, and
+  /// then `further` bytes.
+  RecordTable(DType dtype, int64_t width, int64_t states, size_t further = 0);
 
   int64_t width() const { return width_; }
   DType dtype() const { return dtype_; }
   /// Bytes of the weights of a row, and of each of its states.
   size_t row_bytes() const { return row_bytes_; }
   size_t record_bytes() const { return record_bytes_; }
+  /// Where the further bytes of a row are, from its weights on.
+  size_t further_at() const { return further_at_; }
   int64_t count() const { return count_; }
   int64_t count(int shard) const { return at(shard).count; }
   /// Bytes of memory: pages, and the index.
@@ -38,6 +41,21 @@ class RecordTable {
   void find(std::span<const uint64_t> keys, std::span<std::byte*> rows) const;
   /// Adds a row, whose memory is not initialized. The key must be absent.
   std::byte* insert(uint64_t key);
+  /// Removes the row of a key; false if there is none. Another row may move to its place.
+  bool erase(uint64_t key);
+  /// Removes the rows of a shard for which `is_removed(key, row)`; gives how many. The others may
+  /// move.
+  template <class IsRemoved>
+  int64_t erase_if(int shard, const IsRemoved& is_removed) {
+    int64_t removed = 0;
+    for (uint32_t number = at(shard).count; number-- > 0;) {
+      std::byte* const record = record_of(at(shard), number);
+      if (!is_removed(key_of(record), record + header_bytes_)) continue;
+      erase(at(shard), number);
+      ++removed;
+    }
+    return removed;
+  }
   void clear();
 
   /// Calls `use(key, row)` for the rows of a shard by rising keys; see `ordered`.
@@ -77,10 +95,14 @@ class RecordTable {
   static uint32_t next_of(const std::byte* record);
   static void set_next(std::byte* record, uint32_t number);
   void add_bucket(Shard& shard);
+  /// Removes a record; the last one of the shard takes its number.
+  void erase(Shard& shard, uint32_t number);
+  /// Lets the link that leads to record `number`, of this key, lead to another one.
+  void relink(Shard& shard, uint64_t key, uint32_t number, uint32_t to);
 
   DType dtype_;
   int64_t width_;
-  size_t row_bytes_, header_bytes_, record_bytes_;
+  size_t row_bytes_, header_bytes_, further_at_, record_bytes_;
   uint32_t first_log_, last_level_;  ///< sizes of pages, see `place_of`
   int64_t count_ = 0;
   std::vector<Shard> shards_;

@@ -55,6 +55,8 @@ Json write_file(const fs::path& folder, const std::string& file, const TableForm
       {.name = "keys", .dtype = format.key, .shape = {rows}}};
   for (const std::string& column : columns)
     entries.push_back({.name = column, .dtype = format.dtype, .shape = {rows, format.width}});
+  for (const std::string& column : format.statistics)
+    entries.push_back({.name = column, .dtype = DType::kF32, .shape = {rows}});
   const std::string path = (folder / file).string();
   formats::SafetensorsParts parts(path, std::move(entries));
   parts.create();
@@ -62,20 +64,29 @@ Json write_file(const fs::path& folder, const std::string& file, const TableForm
   const size_t row_bytes = table.row_bytes();
   std::vector<uint64_t> keys;
   std::vector<std::vector<std::byte>> values(columns.size());
+  std::vector<std::vector<float>> statistics(format.statistics.size());
   int64_t first = 0;
   for (int shard = shards.first; shard < shards.second; ++shard) {
     const auto count = static_cast<size_t>(table.count(shard));
     if (count == 0) continue;
     keys.clear();
     for (auto& column : values) column.resize(count * row_bytes);
+    for (auto& column : statistics) column.clear();
     table.for_each_sorted(shard, is_signed, [&](uint64_t key, const std::byte* row) {
       for (size_t c = 0; c < values.size(); ++c)
         std::memcpy(values[c].data() + keys.size() * row_bytes, row + c * row_bytes, row_bytes);
+      const std::byte* further = row + table.further_at();
+      for (auto& column : statistics) {
+        std::memcpy(&column.emplace_back(), further, sizeof(float));
+        further += sizeof(float);
+      }
       keys.push_back(key);
     });
     parts.write("keys", first, std::as_bytes(std::span(keys)));
     for (size_t c = 0; c < values.size(); ++c)
       parts.write(columns[c], first * format.width, values[c]);
+    for (size_t c = 0; c < statistics.size(); ++c)
+      parts.write(format.statistics[c], first, std::as_bytes(std::span(statistics[c])));
     first += static_cast<int64_t>(count);
   }
   parts.sync();
@@ -182,6 +193,9 @@ TableContent content_of(const Listed& file, const TableFormat& format) {
   out.weight = read("weight", format.dtype, {file.count, format.width});
   for (const std::string& state : format.states)
     out.states.emplace_back(state, read(state, format.dtype, {file.count, format.width}));
+  for (const std::string& statistic : format.statistics)
+    if (reader.find(statistic))
+      out.statistics.emplace_back(statistic, read(statistic, DType::kF32, {file.count}));
   const auto* key = static_cast<const uint64_t*>(out.keys.raw());
   const bool is_signed = format.key == DType::kI64;
   for (size_t i = 0; i < file.rows.size(); ++i) {
@@ -263,6 +277,7 @@ void write_manifest(const std::string& folder, const TableFormat& format, int64_
                          {"dtype", text(format.dtype)},
                          {"width", format.width},
                          {"states", format.states},
+                         {"statistics", format.statistics},
                          {"step", step},
                          {"count", count},
                          {"files", std::move(files)}};
@@ -289,12 +304,14 @@ std::vector<TableContent> read_segments(const std::string& folder, const TableFo
     part.weight = some_rows(whole.weight, begin, end);
     for (const auto& [name, values] : whole.states)
       part.states.emplace_back(name, some_rows(values, begin, end));
+    for (const auto& [name, values] : whole.statistics)
+      part.statistics.emplace_back(name, some_rows(values, begin, end));
     out.push_back(std::move(part));
   }
   return out;
 }
 
-SortedTable read_sorted(const std::string& folder) {
+TableFormat read_format(const std::string& folder) {
   const Json json = manifest_of(folder);
   TableFormat format;
   try {
@@ -303,6 +320,7 @@ SortedTable read_sorted(const std::string& folder) {
                dtype = parse_dtype(json.at("dtype").get<std::string>());
     format.width = json.at("width").get<int64_t>();
     format.states = json.at("states").get<std::vector<std::string>>();
+    format.statistics = json.value("statistics", std::vector<std::string>());
     if (!key || (*key != DType::kI64 && *key != DType::kU64) || !dtype || format.width < 1 ||
         (*dtype != DType::kF32 && *dtype != DType::kF64))
       reject((fs::path(folder) / kManifest).string(), "is not one of a table");
@@ -311,6 +329,11 @@ SortedTable read_sorted(const std::string& folder) {
   } catch (const Json::exception&) {
     reject((fs::path(folder) / kManifest).string(), "is damaged");
   }
+  return format;
+}
+
+SortedTable read_sorted(const std::string& folder) {
+  const TableFormat format = read_format(folder);
   const std::vector<TableContent> parts = read_segments(folder, format, {0, kShards}, true);
   struct Found {
     uint64_t order;

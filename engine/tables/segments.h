@@ -1,7 +1,8 @@
 #pragma once
 // Files with the rows of a table: one safetensors file for each range of shards, with the tensors
-// `keys`, `weight` and one for each state, whose rows are sorted by shard and key. A manifest lists
-// the files, the rows of each shard and checksums, so any process can pick the rows of its shards.
+// `keys`, `weight`, one for each state and one for each statistic, whose rows are sorted by shard
+// and key. A manifest lists the files, the rows of each shard and checksums, so any process can
+// pick the rows of its shards.
 //
 //   vectors/manifest.json
 //   vectors/base-12000/0000-0127.safetensors
@@ -25,13 +26,16 @@ struct TableFormat {
   DType dtype = DType::kF32;
   int64_t width = 0;
   std::vector<std::string> states;  ///< names, in the order of a record
+  /// float32 numbers of each row, after the states of its record. A file may lack them.
+  std::vector<std::string> statistics = {};
 };
 
 /// Rows of a table: `keys` int64 or uint64 [n], `weight` [n, width], and states in the shape of the
-/// weight.
+/// weight; statistics.
 struct TableContent {
   Array keys, weight;
-  std::vector<std::pair<std::string, Array>> states;
+  std::vector<std::pair<std::string, Array>> states = {};
+  std::vector<std::pair<std::string, Array>> statistics = {};  ///< float32 [n]
 };
 
 /// The folder of a table, as a name that every file system takes; different for different tables.
@@ -62,6 +66,9 @@ void write_manifest(const std::string& folder, const TableFormat& format, int64_
 /// `checks_all`, any.
 std::vector<TableContent> read_segments(const std::string& folder, const TableFormat& format,
                                         std::pair<int, int> shards, bool checks_all);
+
+/// The format that the manifest of a table states. kModel if it is damaged.
+TableFormat read_format(const std::string& folder);
 
 /// The keys and weights of a whole table by rising keys, without states. kModel as above.
 struct SortedTable {

@@ -20,12 +20,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         {data + sizeof length + manifest, size - sizeof length - manifest}, "x.safetensors");
     const std::string path = fuzz::input_file({data + sizeof length, manifest}, tables::kManifest);
     const std::string folder = std::filesystem::path(path).parent_path().string();
-    const tables::TableFormat format{
-        .name = "t", .key = DType::kU64, .dtype = DType::kF32, .width = 2, .states = {"moment"}};
+    const tables::TableFormat format{.name = "t",
+                                     .key = DType::kU64,
+                                     .dtype = DType::kF32,
+                                     .width = 2,
+                                     .states = {"moment"},
+                                     .statistics = {"show"}};
     for (const auto& part : tables::read_segments(folder, format, {300, 900}, true)) {
       fuzz::read_all(part.keys);
       fuzz::read_all(part.weight);
       for (const auto& [name, values] : part.states) fuzz::read_all(values);
+      for (const auto& [name, values] : part.statistics) fuzz::read_all(values);
     }
   });
   return 0;

@@ -111,5 +111,52 @@ TEST(Shards, AreDividedCompletely) {
   }
 }
 
+TEST(RecordTable, ErasesWhatAMapErases) {
+  std::mt19937_64 random(8);
+  RecordTable table(DType::kF32, 3, 1, 4);
+  std::unordered_map<uint64_t, std::vector<std::byte>> map;
+  const size_t bytes = 3 * 8 + 4;
+  const auto check = [&] {
+    ASSERT_EQ(table.count(), static_cast<int64_t>(map.size()));
+    for (const auto& [key, row] : map) {
+      const std::byte* const found = table.find(key);
+      ASSERT_NE(found, nullptr);
+      ASSERT_EQ(std::memcmp(found, row.data(), bytes), 0);
+    }
+  };
+  for (int round = 0; round < 4; ++round) {
+    for (int i = 0; i < 40000; ++i) {
+      const uint64_t key = random() % 60000;  // some were erased, and come again
+      if (map.contains(key)) continue;
+      std::byte* const row = table.insert(key);
+      fill(table, key, row, 1);
+      std::memcpy(row + table.further_at(), &i, 4);
+      map[key].assign(row, row + bytes);
+    }
+    check();
+    for (int i = 0; i < 10000; ++i) {
+      const uint64_t key = random() % 60000;
+      ASSERT_EQ(table.erase(key), map.erase(key) == 1);
+      ASSERT_EQ(table.find(key), nullptr);
+    }
+    check();
+    const auto is_removed = [&](uint64_t key) { return key % 5 == static_cast<uint64_t>(round); };
+    int64_t removed = 0;
+    for (int shard = 0; shard < kShards; ++shard)
+      removed +=
+          table.erase_if(shard, [&](uint64_t key, const std::byte*) { return is_removed(key); });
+    ASSERT_EQ(removed, static_cast<int64_t>(std::erase_if(
+                           map, [&](const auto& each) { return is_removed(each.first); })));
+    check();
+  }
+  // Memory of removed rows is given back, but for the index.
+  const uint64_t full = table.bytes();
+  for (int shard = 0; shard < kShards; ++shard)
+    table.erase_if(shard, [](uint64_t, const std::byte*) { return true; });
+  EXPECT_EQ(table.count(), 0);
+  EXPECT_LT(table.bytes(), full / 2);
+  EXPECT_FALSE(table.erase(1));
+}
+
 }  // namespace
 }  // namespace paddle::tables

@@ -138,5 +138,32 @@ TEST_F(Segments, FoldersOfTablesDiffer) {
   EXPECT_EQ(folder_name("blocks.3.emb"), "blocks.3.emb");
 }
 
+TEST_F(Segments, HaveStatisticsWhereRowsDo) {
+  RecordTable table(DType::kF32, 2, 1, 8);
+  for (uint64_t key = 1; key < 3000; ++key) {
+    const auto number = static_cast<float>(key);
+    const float record[] = {number, 2, 3, 4, number + 0.5F, -number};
+    std::memcpy(table.insert(key), record, sizeof record);
+  }
+  format_.statistics = {"show", "click"};
+  write(table, 3);
+  int64_t rows = 0;
+  for (const TableContent& each : read_segments(folder_.string(), format_, {100, 900}, true)) {
+    ASSERT_EQ(each.statistics.size(), 2U);
+    for (int64_t i = 0; i < each.keys.size(); ++i, ++rows) {
+      const float key = each.weight.number(2 * i);
+      ASSERT_EQ(each.statistics[0].second.number(i), key + 0.5F);
+      ASSERT_EQ(each.statistics[1].second.number(i), -key);
+    }
+  }
+  EXPECT_GT(rows, 1500);
+  // Files without them serve tables that begin to keep them.
+  fs::remove_all(folder_);
+  format_.statistics = {};
+  write(table_of(100), 1);
+  format_.statistics = {"show", "click"};
+  EXPECT_EQ(error_of(format_), "");
+}
+
 }  // namespace
 }  // namespace paddle::tables

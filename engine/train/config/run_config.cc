@@ -129,6 +129,9 @@ Schema make_schema() {
   train.add("tables", Spec::text().fallback("memory").doc(
                           "where the rows of tables (sparse_embedding) are kept: memory, or the "
                           "name of a kind that a plug-in adds"));
+  train.add("table_day",
+            Spec::text().fallback("1 epoch").doc(
+                "'N' updates, 'N epochs' or 'never': a day of the tables, see tables"));
   train.add("adapt_threads",
             Spec::boolean().fallback("false").doc(
                 "steps run on one thread while other programs keep the cores so busy that this is "
@@ -141,6 +144,7 @@ Schema make_schema() {
                               .doc("patterns of parameters whose zeros stay zero: pruned weights"));
   add_feature_keys(train);
   s.add("train", Spec::map(train).fallback("{}").doc("length of the run, evaluation, checkpoints"));
+  s.add("tables", table_policies_spec());
   s.add("precision",
         Spec::word({"float32", "float64", "bfloat16", "bf16", "float16", "f16", "fp16"})
             .fallback("float32")
@@ -527,6 +531,10 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
                     str("train.tables: there is no kind of table '", config.tables,
                         "', expected one of ", join(program::table_kinds().names(), ", ")),
                     train.location("tables"));
+  diagnostics.guard([&] {
+    config.table_policies = read_table_policies(s, diagnostics);
+    config.table_day = read_interval(train, "train", "table_day");
+  });
   config.adapt_threads = train.boolean("adapt_threads");
   if (config.adapt_threads && (config.deterministic || config.compile.exact))
     diagnostics.add(

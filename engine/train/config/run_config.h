@@ -19,6 +19,7 @@
 #include "train/config/parallel_config.h"
 #include "train/step/distillation.h"
 #include "train/step/step.h"
+#include "train/tables/table_policy.h"
 
 namespace paddle::train {
 
@@ -61,7 +62,9 @@ struct RunConfig {
   compiler::CompileOptions compile;
   bool adapt_threads = false;     ///< SessionOptions::adapt_threads
   std::string tables = "memory";  ///< where the rows of tables are kept (table_kinds)
-  std::string kernel_table;       ///< file of kernel choices, or ""
+  std::vector<TablePolicy> table_policies;
+  Interval table_day;        ///< after which a day of the tables is over
+  std::string kernel_table;  ///< file of kernel choices, or ""
   ParallelConfig parallel;
 
   const lang::Program& exported() const { return *models.front().program; }

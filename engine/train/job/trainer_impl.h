@@ -190,6 +190,9 @@ class Trainer::Impl {
   void write_skipped() const;
   void report_progress(bool always);
   bool due(const Interval& every, bool epoch_ended) const;
+  void end_table_day();
+  /// kConfig for a name or pattern of `tables:` that no table has.
+  void check_table_policies() const;
   BenchmarkResult benchmark();
   /// After the warm-up of a benchmark.
   void begin_timing();

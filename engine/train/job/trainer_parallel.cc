@@ -80,6 +80,7 @@ void Trainer::Impl::go_to(const std::string& checkpoint) {
   Tables::Contents tables;
   state_ = program::read_checkpoint(checkpoint, store_, session_->tables().of_checkpoint(tables));
   session_->tables().restore(tables);
+  session_->tables().set_day(state_.table_day);
   swap_averages(store_);
   loader_->seek(state_.position);
 }
@@ -159,6 +160,7 @@ bool Trainer::Impl::restore() {
     state_ = program::read_checkpoint(folder_.checkpoints() + "/" + std::to_string(step), store_,
                                       session_->tables().of_checkpoint(tables));
   session_->tables().restore(tables);
+  session_->tables().set_day(state_.table_day);
   swap_averages(store_);
   // The best so far may have been forgotten.
   double best = state_.best.value_or(std::nan(""));

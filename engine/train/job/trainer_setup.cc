@@ -175,6 +175,7 @@ MemoryPlan Trainer::Impl::prepare() {
   options.collective_form = config_.parallel.collectives;
   options.communicator = communicator_;
   options.table_kind = config_.tables;
+  options.table_policies = config_.table_policies;
   options.observe = options_.observe;
   if (!options_.dump_ir.empty())
     options.observe = runtime::dump_stages(options_.dump_ir, config_.exported().name);
@@ -202,6 +203,7 @@ MemoryPlan Trainer::Impl::prepare() {
                   str("train.keep_zeros: no parameter matches '", pattern, "'",
                       did_you_mean(pattern, names)),
                   config_.document.find("train")->find("keep_zeros")->location());
+  check_table_policies();
   std::set<std::string> warned;
   for (const NamedOptimizer& each : step_->definition().optimizers)
     for (const std::string& line : each.optimizer->warnings(names))

@@ -118,6 +118,25 @@ void Trainer::Impl::announce_next(int64_t total) {
   if (const data::Batch* const next = loader_->peek()) session_->announce({&next->arrays, 1});
 }
 
+void Trainer::Impl::check_table_policies() const {
+  const std::vector<std::string> names = session_->tables().paths();
+  for (const TablePolicy& each : config_.table_policies)
+    if (each.pattern != "*" &&
+        std::none_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return matches_pattern(each.pattern, name); }))
+      throw Error(ErrorCode::kConfig,
+                  str("tables: no table (sparse_embedding) matches '", each.pattern, "'",
+                      names.empty() ? "; the model has none" : did_you_mean(each.pattern, names)),
+                  config_.document.find("tables")->location());
+}
+
+void Trainer::Impl::end_table_day() {
+  Tables& tables = session_->tables();
+  if (!tables.has_days()) return;
+  for (const std::string& line : tables.end_day()) observer_.note(line);
+  state_.table_day = tables.day();
+}
+
 bool Trainer::Impl::run_step(int64_t total, bool reads_loss) {
   const auto before = Clock::now();
   auto batch = loader_->next();
@@ -152,6 +171,7 @@ bool Trainer::Impl::run_step(int64_t total, bool reads_loss) {
   if (due(config_.evaluate, batch->last_of_epoch) ||
       (last && (config_.evaluate.steps || config_.evaluate.epochs)))
     run_evaluation();
+  if (due(config_.table_day, batch->last_of_epoch)) end_table_day();
   if (!last && due(config_.checkpoint, batch->last_of_epoch)) checkpoint();
   advance_checkpoint();
   return true;

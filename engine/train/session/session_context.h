@@ -15,6 +15,7 @@
 #include "partition/schedule.h"
 #include "program/parameter_store.h"
 #include "train/step/step.h"
+#include "train/tables/table_policy.h"
 
 namespace paddle::runtime {
 struct Profile;
@@ -63,6 +64,7 @@ struct SessionOptions {
   std::optional<bool> overlap;
   comm::CollectiveForm collective_form = comm::CollectiveForm::kTree;
   std::string table_kind = "memory";  ///< where the rows of tables are kept (table_kinds)
+  std::vector<TablePolicy> table_policies;
   std::shared_ptr<comm::Communicator> communicator;  ///< null: one rank
   /// For collective operations; null: one rank.
   comm::Collectives* collectives() const {

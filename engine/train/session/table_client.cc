@@ -1,6 +1,7 @@
 #include "train/session/table_client.h"
 
 #include <algorithm>
+#include <set>
 
 namespace paddle::train {
 namespace {
@@ -21,6 +22,15 @@ std::string rejection_of(const SessionContext& context) {
   return context.step->tables_rejection();
 }
 
+/// The fields of the data that policies count.
+std::set<std::string> fields_of(const std::vector<TablePolicy>& policies) {
+  std::set<std::string> out;
+  for (const TablePolicy& each : policies)
+    for (const auto& number : {each.policy.show, each.policy.click})
+      if (number && !number->field.empty()) out.insert(number->field);
+  return out;
+}
+
 /// How a function reads keys that a table lacks.
 MissingRow missing_rows(StepFunction kind) {
   const bool training =
@@ -30,14 +40,30 @@ MissingRow missing_rows(StepFunction kind) {
 
 }  // namespace
 
+size_t TableClient::field_index(const std::string& name) const {
+  for (size_t i = 0; i < context_.fields.size(); ++i)
+    if (context_.fields[i].name == name) return i;
+  fail(ErrorCode::kConfig, "tables: statistics count the field '", name,
+       "', which the data does not have");
+}
+
 TableClient::TableClient(const SessionContext& context)
     : context_(context),
       tables_(context.store, context.step->definition().optimizers.front().optimizer,
               rejection_of(context), context.has_ranks() ? context.options.communicator : nullptr,
-              context.options.table_kind) {}
+              context.options.table_kind, context.options.table_policies) {
+  for (const std::string& name : fields_of(context.options.table_policies)) field_index(name);
+}
 
 void TableClient::connect(program::ParameterBinding& ports, const StepInputs& inputs,
                           StepFunction kind) {
+  std::optional<std::map<std::string, Array>> numbers;
+  if (context_.options.eager && trains(kind)) {
+    numbers.emplace();
+    for (const std::string& name : fields_of(context_.options.table_policies))
+      (*numbers)[name] = inputs.fields.at(name).array();
+  }
+  tables_.set_fields(std::move(numbers));
   ports.tables = &tables_;
   ports.fields = inputs.fields;
   ports.numbers_rows = kind == StepFunction::kTrain && context_.step->reads_norms();
@@ -102,7 +128,18 @@ std::vector<TableUse> TableClient::uses(const CompiledFunction& c,
     // The rows are placed as the keys are.
     if (!c.placement[input].empty())
       keys = partition::shard(keys, c.placement[input], context_.options.mesh, context_.rank());
-    out.push_back({each.table, std::move(keys), counts_here(c, each)});
+    TableUse use{each.table, std::move(keys), counts_here(c, each)};
+    if (trains(c.kind))
+      tables_.add_numbers(use, [&](const std::string& name) {
+        const size_t at = field_index(name);
+        Array numbers;
+        context_.put_field(numbers, batch.at(at), at);
+        if (!c.placement[input].empty())
+          numbers =
+              partition::shard(numbers, c.placement[input], context_.options.mesh, context_.rank());
+        return numbers;
+      });
+    out.push_back(std::move(use));
   }
   return out;
 }

@@ -67,6 +67,8 @@ class TableClient {
   void update(const StepScalars& numbers, const std::map<std::string, double>& scales = {});
 
  private:
+  /// The place of a field of the data; kConfig if there is none of that name.
+  size_t field_index(const std::string& name) const;
   /// Whether the gradients that this rank computes for a lookup count: its own rows, or all of them
   /// on one of the ranks.
   bool counts_here(const CompiledFunction& c, const LookupPorts& lookup) const;

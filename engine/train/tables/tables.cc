@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/parallel.h"
+#include "base/text.h"
 #include "program/row_table.h"
 #include "tables/row_update.h"
 
@@ -25,7 +26,13 @@ void Tables::open(const program::TableSpec& spec) {
     if (!kind)
       fail(ErrorCode::kConfig, "train.tables: there is no kind of table '", kind_,
            "', expected one of ", join(program::table_kinds().names(), ", "));
-    tables_[spec.path].table = kind->open(spec, rule_, store_.seed);
+    program::TableSpec wanted = spec;
+    wanted.policy = policy_of(spec.path);
+    if (wanted.policy.observes() && kind_ != "memory")
+      fail(ErrorCode::kConfig, "tables: the table '", spec.path,
+           "' has an entry, statistics or eviction, which train.tables: ", kind_,
+           " does not have; expected memory");
+    tables_[spec.path].table = kind->open(std::move(wanted), rule_, store_.seed);
     return;
   }
   const program::TableSpec& first = known->second.table->spec();
@@ -36,6 +43,57 @@ void Tables::open(const program::TableSpec& spec) {
   if (first.key != spec.key)
     fail(ErrorCode::kConfig, "sparse_embedding: the table '", spec.path, "' has ", text(first.key),
          " keys elsewhere, here ", text(spec.key));
+}
+
+tables::RowPolicy Tables::policy_of(const std::string& path) const {
+  for (const TablePolicy& each : policies_)
+    if (matches_pattern(each.pattern, path)) return each.policy;
+  return {};
+}
+
+void Tables::add_numbers(TableUse& use,
+                         const std::function<Array(const std::string& field)>& value) const {
+  const tables::RowPolicy& policy = tables_.at(use.table).table->spec().policy;
+  if (!policy.observes() || use.keys.shape.empty()) return;
+  const auto numbers = [&](const std::optional<tables::SampleNumber>& number, double fallback) {
+    const Dims shape = {use.keys.shape[0]};
+    if (!number || number->field.empty()) {
+      const std::vector<double> all(static_cast<size_t>(shape[0]),
+                                    number ? number->constant : fallback);
+      return Array::from<double>(all, shape);
+    }
+    Array out = value(number->field).on_host().cast(DType::kF64).contiguous();
+    if (out.size() != shape[0])
+      fail(ErrorCode::kData, "table '", use.table, "': the field '", number->field, "' has ",
+           out.size(), " numbers for ", shape[0], " samples; statistics need one for each");
+    return out;
+  };
+  use.shows = numbers(policy.show, 1);
+  use.clicks = numbers(policy.click, 0);
+}
+
+bool Tables::has_days() const {
+  return std::any_of(tables_.begin(), tables_.end(), [](const auto& each) {
+    const tables::RowPolicy& policy = each.second.table->spec().policy;
+    return policy.removes() || (policy.keeps_statistics() && policy.decay != 1);
+  });
+}
+
+std::vector<std::string> Tables::end_day() {
+  std::vector<std::string> out;
+  // Rows that were announced were read before rows are removed.
+  announced_ = answered_ = false;
+  for (auto& [path, entry] : tables_) {
+    const RowTable::Removed removed = entry.table->end_day(day_, exchange_.own_shards());
+    const int64_t rows = exchange_.sum(removed.rows), waiting = exchange_.sum(removed.waiting),
+                  left = exchange_.sum(entry.table->count());
+    if (rows + waiting == 0) continue;
+    out.push_back(str("table ", path, ": removed ", rows, " rows",
+                      waiting > 0 ? str(" and ", waiting, " waiting keys") : "", " after day ",
+                      day_, ", ", left, " rows are left"));
+  }
+  ++day_;
+  return out;
 }
 
 bool Tables::is_trained(const std::string& path) const {
@@ -57,7 +115,9 @@ void Tables::begin_step(MissingRow missing) {
   }
 }
 
-Tables::Use Tables::add_to(StepKeys& keys, const TableUse& use) {
+Tables::Use Tables::add_to(Entry& entry, Which which, const TableUse& use) const {
+  StepKeys& keys = entry.*which;
+  const bool observed = observes(entry) && use.counts;
   const Array host = use.keys.on_host();
   const Array given = (host.dtype == DType::kU64 ? host : host.cast(DType::kI64)).contiguous();
   Use out{use.table, Array::empty(DType::kI64, given.shape), use.counts};
@@ -68,11 +128,20 @@ Tables::Use Tables::add_to(StepKeys& keys, const TableUse& use) {
     if (static_cast<size_t>(number) == keys.counts.size()) keys.counts.push_back(0);
     if (use.counts) keys.counts[static_cast<size_t>(number)] = 1;
   }
+  if (!observed) return out;
+  keys.uses.resize(static_cast<size_t>(keys.index.size()));
+  const int64_t samples = given.shape.empty() ? 1 : given.shape[0];
+  const int64_t of_sample = samples > 0 ? given.size() / samples : 0;
+  const auto* const shows = use.shows.storage ? use.shows.data<double>() : nullptr;
+  const auto* const clicks = use.clicks.storage ? use.clicks.data<double>() : nullptr;
+  for (int64_t i = 0; i < given.size(); ++i)
+    keys.uses[static_cast<size_t>(numbers[i])] +=
+        tables::KeyUse{1, shows ? shows[i / of_sample] : 1, clicks ? clicks[i / of_sample] : 0};
   return out;
 }
 
 size_t Tables::add(const TableUse& use) {
-  uses_.push_back(add_to(tables_.at(use.table).now, use));
+  uses_.push_back(add_to(tables_.at(use.table), &Entry::now, use));
   return uses_.size() - 1;
 }
 
@@ -80,7 +149,8 @@ void Tables::announce(const std::vector<TableUse>& next) {
   if (exchange_.ranks() == 1) return;
   for (auto& [path, entry] : tables_) entry.next = {};
   next_uses_.clear();
-  for (const TableUse& use : next) next_uses_.push_back(add_to(tables_.at(use.table).next, use));
+  for (const TableUse& use : next)
+    next_uses_.push_back(add_to(tables_.at(use.table), &Entry::next, use));
   announced_ = true;
   answered_ = false;
 }
@@ -217,7 +287,9 @@ program::TableRows Tables::rows(size_t use, bool numbered) const {
 }
 
 program::TableRows Tables::read(const std::string& path, const Array& keys) {
-  const size_t use = add({path, keys});
+  TableUse wanted{path, keys};
+  if (fields_) add_numbers(wanted, [&](const std::string& field) { return fields_->at(field); });
+  const size_t use = add(wanted);
   fetch();
   return rows(use, true);
 }
@@ -274,8 +346,12 @@ void Tables::push() {
     for (auto& [path, entry] : tables_) {
       if (!entry.has_gradient) continue;
       const auto keys = entry.now.index.keys();
-      entry.merged_keys.assign(keys.begin(), keys.begin() + entry.sums.shape[0]);
+      const int64_t count = entry.sums.shape[0];
+      entry.merged_keys.assign(keys.begin(), keys.begin() + count);
       entry.merged = std::move(entry.sums);
+      if (!observes(entry)) continue;
+      entry.merged_uses = entry.now.uses;
+      entry.merged_uses.resize(static_cast<size_t>(count));
     }
     return;
   }
@@ -291,6 +367,13 @@ void Tables::push() {
         append(sent[rank],
                std::span(sums + static_cast<size_t>(keys.sent[rank][i]) * bytes, bytes));
       received[rank] += keys.asked_counting[rank] * bytes;
+      if (!observes(entry)) continue;
+      for (size_t i = 0; i < keys.sent_counting[rank]; ++i) {
+        const auto number = static_cast<size_t>(keys.sent[rank][i]);
+        const tables::KeyUse use = number < keys.uses.size() ? keys.uses[number] : tables::KeyUse{};
+        append(sent[rank], std::span<const std::byte>(std::as_bytes(std::span(&use, 1))));
+      }
+      received[rank] += keys.asked_counting[rank] * sizeof(tables::KeyUse);
     }
   }
   const std::vector<size_t> of_gradients = received;
@@ -315,24 +398,37 @@ void Tables::merge(Entry& entry, const RankMessages& gradients, std::vector<size
     uint64_t order, key;
     size_t rank;
     const std::byte* row;
+    tables::KeyUse use;
   };
   const program::TableSpec& spec = entry.table->spec();
   const bool is_signed = spec.key == DType::kI64;
   const size_t bytes = row_bytes(entry), ranks = gradients.size();
   std::vector<Part> parts;
-  for (size_t rank = 0; rank < ranks; ++rank)
-    for (size_t i = 0; i < entry.now.asked_counting[rank]; ++i) {
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    const size_t count = entry.now.asked_counting[rank];
+    const std::byte* const uses = gradients[rank].data() + at[rank] + count * bytes;
+    for (size_t i = 0; i < count; ++i) {
       const uint64_t key = entry.now.asked[rank][i];
-      parts.push_back({tables::shard_of(key), tables::ordered(key, is_signed), key, rank,
-                       gradients[rank].data() + at[rank]});
+      Part& part =
+          parts.emplace_back(Part{tables::shard_of(key), tables::ordered(key, is_signed), key, rank,
+                                  gradients[rank].data() + at[rank], tables::KeyUse{}});
+      if (observes(entry)) std::memcpy(&part.use, uses + i * sizeof part.use, sizeof part.use);
       at[rank] += bytes;
     }
+    if (observes(entry)) at[rank] += count * sizeof(tables::KeyUse);
+  }
   std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
     return std::tie(a.shard, a.order, a.rank) < std::tie(b.shard, b.order, b.rank);
   });
   entry.merged_keys.clear();
-  for (size_t i = 0; i < parts.size(); ++i)
-    if (i == 0 || parts[i].key != parts[i - 1].key) entry.merged_keys.push_back(parts[i].key);
+  entry.merged_uses.clear();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i == 0 || parts[i].key != parts[i - 1].key) {
+      entry.merged_keys.push_back(parts[i].key);
+      entry.merged_uses.emplace_back();
+    }
+    entry.merged_uses.back() += parts[i].use;
+  }
   entry.merged =
       Array::empty(spec.dtype, {static_cast<int64_t>(entry.merged_keys.size()), spec.width});
   auto* to = static_cast<std::byte*>(entry.merged.raw());
@@ -403,8 +499,11 @@ void Tables::update(const RowUpdate& inputs, const std::map<std::string, double>
     RowUpdate update = inputs;
     if (const auto scale = scales.find(path); scale != scales.end()) update.scale = scale->second;
     entry.table->update(entry.merged_keys, entry.merged, update);
+    if (observes(entry))
+      entry.table->observe(entry.merged_keys, entry.merged_uses, inputs.step, day_);
     entry.merged = {};
     entry.merged_keys.clear();
+    entry.merged_uses.clear();
   }
   if (!announced_) return;
   announced_ = false;

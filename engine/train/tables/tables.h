@@ -8,6 +8,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "program/table_host.h"
 #include "train/tables/key_index.h"
 #include "train/tables/table_exchange.h"
+#include "train/tables/table_policy.h"
 
 namespace paddle::train {
 
@@ -33,24 +35,36 @@ struct TableUse {
   /// Whether the gradients that this rank computes for them count. Where all ranks compute those of
   /// the same rows, one of them counts.
   bool counts = true;
+  /// The shows and clicks of samples, float64 [batch], the first axis of the keys; empty: one for
+  /// each occurrence, and no clicks.
+  Array shows = {}, clicks = {};
 };
 
 class Tables final : public program::TableHost {
  public:
   /// The store must outlive this object. `rejection`: why the run cannot have tables; "" if it can.
   /// `communicator`: of the ranks that share the tables; null for one. `kind`: where rows are kept,
-  /// one of `table_kinds`.
+  /// one of `table_kinds`. Of `policies` the first that matches a table counts.
   Tables(const program::ParameterStore& store, std::shared_ptr<const optim::Optimizer> rule,
          std::string rejection, std::shared_ptr<comm::Communicator> communicator,
-         std::string kind = "memory")
+         std::string kind = "memory", std::vector<TablePolicy> policies = {})
       : store_(store),
         rule_(std::move(rule)),
         rejection_(std::move(rejection)),
         kind_(std::move(kind)),
+        policies_(std::move(policies)),
         exchange_(std::move(communicator)) {}
 
   void open(const program::TableSpec& spec) override;
   program::TableRows read(const std::string& path, const Array& keys) override;
+  /// The numbers of the samples that `read` is about from now on, by field; nothing: they are not
+  /// those of training.
+  void set_fields(std::optional<std::map<std::string, Array>> fields) {
+    fields_ = std::move(fields);
+  }
+  /// Sets the shows and clicks of the samples of a use: `value` of a field gives its numbers.
+  void add_numbers(TableUse& use,
+                   const std::function<Array(const std::string& field)>& value) const;
   bool empty() const { return tables_.empty(); }
   /// Whether training changes the rows of a table.
   bool is_trained(const std::string& path) const;
@@ -73,9 +87,18 @@ class Tables final : public program::TableHost {
   /// The sum of squares of the gradients of each table that has some, over all ranks: by shard and
   /// key, whatever the number of ranks.
   std::map<std::string, double> sums_of_squares();
-  /// Updates the tables by the gradients of the step, and adds its keys. `scales`: of the gradients
-  /// of tables; 1 for others.
+  /// Updates the tables by the gradients of the step, adds its keys, and counts what it has seen of
+  /// them. `scales`: of the gradients of tables; 1 for others.
   void update(const RowUpdate& inputs, const std::map<std::string, double>& scales);
+
+  // Days. All ranks must make the same calls.
+  /// The days that are over.
+  int64_t day() const { return day_; }
+  void set_day(int64_t day) { day_ = day; }
+  /// Whether the end of a day can change a table.
+  bool has_days() const;
+  /// Ends a day; gives a line for each table from which something was removed.
+  std::vector<std::string> end_day();
 
   // Files. All ranks must call those that are not const.
   /// Which parts of tables are wanted.
@@ -99,10 +122,15 @@ class Tables final : public program::TableHost {
   bool has_name(const std::string& name) const;
   /// Names of keys and rows in files.
   std::vector<std::string> names() const;
+  /// Names of the tables.
+  std::vector<std::string> paths() const;
   /// Names of the rows, as patterns of parameters see them.
   std::vector<std::string> weights() const;
-  /// The rows of each table, in parts.
-  using Contents = std::map<std::string, std::vector<TableContent>>;
+  /// The rows of a table, and its keys that wait for rows.
+  struct TableParts {
+    std::vector<TableContent> rows, waiting;
+  };
+  using Contents = std::map<std::string, TableParts>;
   /// Reads and checks all tables: kModel if one is missing or damaged. `states`: the file with
   /// those of the optimizer, or null; tables then begin with new ones.
   Contents contents_of(const formats::SafetensorsReader& weights,
@@ -120,8 +148,9 @@ class Tables final : public program::TableHost {
   /// The distinct keys of a table in a step.
   struct StepKeys {
     KeyIndex index;
-    std::vector<char> counts;  ///< by number: whether gradients of this rank count
-    size_t fetched = 0;        ///< of the keys
+    std::vector<char> counts;          ///< by number: whether gradients of this rank count
+    std::vector<tables::KeyUse> uses;  ///< by number, of a table that observes them
+    size_t fetched = 0;                ///< of the keys
     std::vector<std::byte> rows;
     std::vector<std::vector<int64_t>> sent;    ///< numbers by owner, those that count first
     std::vector<size_t> sent_counting;         ///< by owner
@@ -135,15 +164,15 @@ class Tables final : public program::TableHost {
     bool has_gradient = false;
     std::vector<uint64_t> merged_keys;  ///< of this owner, by shard and key
     Array merged;                       ///< their gradients
+    std::vector<tables::KeyUse> merged_uses;
   };
+  using Which = StepKeys Entry::*;
   struct Use {
     std::string table;
     Array numbers;  ///< int64, in the shape of the keys
     bool counts = true;
   };
-  using Which = StepKeys Entry::*;
-
-  static Use add_to(StepKeys& keys, const TableUse& use);
+  Use add_to(Entry& entry, Which which, const TableUse& use) const;
   size_t row_bytes(const Entry& entry) const { return entry.table->row_bytes(); }
   MissingRow missing_of(const std::string& path) const;
   /// The messages that ask owners for keys, and what comes of them.
@@ -156,10 +185,17 @@ class Tables final : public program::TableHost {
   /// The rows of all ranks by rising keys, on rank 0; on the others only types and shapes.
   TableContent gathered(const RowTable& table, bool states);
   bool is_large(const RowTable& table) const;
+  tables::RowPolicy policy_of(const std::string& path) const;
+  static bool observes(const Entry& entry) { return entry.table->spec().policy.observes(); }
+  /// Tables with their waiting keys, of ranks.
+  TableContent gathered_waiting(const RowTable& table);
 
   const program::ParameterStore& store_;
   std::shared_ptr<const optim::Optimizer> rule_;
   std::string rejection_, kind_;
+  std::vector<TablePolicy> policies_;
+  std::optional<std::map<std::string, Array>> fields_;
+  int64_t day_ = 0;
   mutable TableExchange exchange_;
   std::map<std::string, Entry> tables_;
   std::vector<Use> uses_, next_uses_;

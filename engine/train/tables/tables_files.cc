@@ -15,42 +15,52 @@ namespace paddle::train {
 namespace fs = std::filesystem;
 using program::table_keys;
 using program::table_weight;
+using tables::kWaiting;
+using tables::kWaitingKeys;
 
-TableContent Tables::gathered(const RowTable& table, bool states) {
-  if (exchange_.ranks() == 1) return table.content(states);
-  const program::TableSpec& spec = table.spec();
-  const int64_t count = exchange_.sum(table.count());
-  TableContent out;
-  const auto make = [&](DType dtype, Dims shape) {
-    return exchange_.is_root() ? Array::empty(dtype, std::move(shape))
-                               : Array::reserve(dtype, std::move(shape));
+namespace {
+
+/// An array with a row for each key, and the bytes of one.
+struct Column {
+  Array* array;
+  size_t bytes;
+};
+
+/// Arrays of a content, the keys first.
+std::vector<Column> columns_of(TableContent& content) {
+  std::vector<Column> out;
+  const auto add = [&](Array& array) {
+    int64_t elements = 1;
+    for (size_t d = 1; d < array.shape.size(); ++d) elements *= array.shape[d];
+    out.push_back({&array, static_cast<size_t>(storage_bytes(array.dtype, elements))});
   };
-  out.keys = make(spec.key, {count});
-  out.weight = make(spec.dtype, {count, spec.width});
-  if (states)
-    for (const std::string& state : table.format().states)
-      out.states.emplace_back(state, make(spec.dtype, {count, spec.width}));
-  const TableContent mine = table.content(states);
-  const auto bytes_of = [](const Array& array) {
-    return std::span(static_cast<const std::byte*>(array.raw()),
-                     static_cast<size_t>(storage_bytes(array.dtype, array.size())));
-  };
+  add(content.keys);
+  add(content.weight);
+  for (auto& [name, values] : content.states) add(values);
+  for (auto& [name, values] : content.statistics) add(values);
+  return out;
+}
+
+/// The contents of all ranks by rising keys, on rank 0; on the others only types and shapes.
+TableContent joined(TableExchange& exchange, TableContent mine, bool is_signed) {
+  const std::vector<Column> columns = columns_of(mine);
+  const int64_t count = exchange.sum(mine.keys.shape[0]);
   std::vector<std::byte> message;
-  append(message, bytes_of(mine.keys));
-  append(message, bytes_of(mine.weight));
-  for (const auto& [name, values] : mine.states) append(message, bytes_of(values));
-  const RankMessages all = exchange_.gather(std::move(message));
-  if (!exchange_.is_root()) return out;
+  size_t row_bytes = 0;
+  for (const Column& column : columns) {
+    append(message, std::span(static_cast<const std::byte*>(column.array->raw()),
+                              static_cast<size_t>(mine.keys.shape[0]) * column.bytes));
+    row_bytes += column.bytes;
+  }
+  const RankMessages all = exchange.gather(std::move(message));
   struct Found {
     uint64_t order, key;
     size_t rank, at;
   };
   std::vector<Found> found;
-  const size_t bytes = table.row_bytes();
-  const bool is_signed = spec.key == DType::kI64;
   std::vector<size_t> counts;
   for (size_t rank = 0; rank < all.size(); ++rank) {
-    counts.push_back(all[rank].size() / (sizeof(uint64_t) + bytes * (1 + out.states.size())));
+    counts.push_back(all[rank].size() / row_bytes);
     for (size_t i = 0; i < counts[rank]; ++i) {
       uint64_t key = 0;
       std::memcpy(&key, all[rank].data() + i * sizeof key, sizeof key);
@@ -59,20 +69,39 @@ TableContent Tables::gathered(const RowTable& table, bool states) {
   }
   std::sort(found.begin(), found.end(),
             [](const Found& a, const Found& b) { return a.order < b.order; });
-  ensure(static_cast<int64_t>(found.size()) == count, "table '", spec.path, "': ranks differ");
-  for (size_t i = 0; i < found.size(); ++i)
-    static_cast<uint64_t*>(out.keys.raw())[i] = found[i].key;
-  const auto fill = [&](size_t column, const Array& to) {
-    for (size_t i = 0; i < found.size(); ++i) {
-      const Found& each = found[i];
-      const size_t begin = counts[each.rank] * (sizeof(uint64_t) + column * bytes);
-      std::memcpy(static_cast<std::byte*>(to.raw()) + i * bytes,
-                  all[each.rank].data() + begin + each.at * bytes, bytes);
+  ensure(!exchange.is_root() || static_cast<int64_t>(found.size()) == count,
+         "tables: ranks differ");
+  size_t before = 0;  // bytes of a row in the columns so far
+  for (const Column& column : columns) {
+    Dims shape = column.array->shape;
+    shape[0] = count;
+    if (!exchange.is_root()) {
+      *column.array = Array::reserve(column.array->dtype, shape);
+      continue;
     }
-  };
-  fill(0, out.weight);
-  for (size_t i = 0; i < out.states.size(); ++i) fill(1 + i, out.states[i].second);
-  return out;
+    Array whole = Array::empty(column.array->dtype, shape);
+    auto* to = static_cast<std::byte*>(whole.raw());
+    for (const Found& each : found) {
+      std::memcpy(to, all[each.rank].data() + counts[each.rank] * before + each.at * column.bytes,
+                  column.bytes);
+      to += column.bytes;
+    }
+    before += column.bytes;
+    *column.array = std::move(whole);
+  }
+  return mine;
+}
+
+}  // namespace
+
+TableContent Tables::gathered(const RowTable& table, bool states) {
+  if (exchange_.ranks() == 1) return table.content(states);
+  return joined(exchange_, table.content(states), table.spec().key == DType::kI64);
+}
+
+TableContent Tables::gathered_waiting(const RowTable& table) {
+  if (exchange_.ranks() == 1) return table.waiting();
+  return joined(exchange_, table.waiting(), table.spec().key == DType::kI64);
 }
 
 bool Tables::is_large(const RowTable& table) const {
@@ -95,6 +124,12 @@ program::ParameterStore Tables::with_tables(const program::ParameterStore& store
     out.parameters[weight] = {std::move(content.weight), entry.table->spec().init.text()};
     for (auto& [slot, values] : content.states)
       out.states[Step::optimizer_state(weight, slot)] = std::move(values);
+    for (auto& [name, values] : content.statistics)
+      out.states[Step::optimizer_state(weight, name)] = std::move(values);
+    if (saved == Saved::kWeights || !entry.table->spec().policy.counts_waiting()) continue;
+    TableContent waiting = gathered_waiting(*entry.table);
+    out.states[Step::optimizer_state(weight, kWaitingKeys)] = std::move(waiting.keys);
+    out.states[Step::optimizer_state(weight, kWaiting)] = std::move(waiting.weight);
   }
   return out;
 }
@@ -109,20 +144,29 @@ std::string folder_of(const std::string& checkpoint, const std::string& table) {
 
 std::vector<std::string> Tables::write_own_files(const std::string& folder, int64_t step) {
   std::vector<std::string> out;
-  for (const auto& [path, entry] : tables_) {
-    if (!is_large(*entry.table)) continue;
-    const std::string place = folder_of(folder, path);
-    const std::string mine = entry.table->write(place, exchange_.own_shards(), step);
+  // Collects what the ranks have written below a folder of the checkpoint.
+  const auto finish = [&](const fs::path& below, const tables::TableFormat& format,
+                          const std::string& mine) {
     std::vector<std::byte> message;
     append(message, std::as_bytes(std::span(mine)));
     const RankMessages all = exchange_.gather(std::move(message));
-    if (!exchange_.is_root()) continue;
+    if (!exchange_.is_root()) return;
     std::vector<std::string> parts;
     for (const auto& part : all)
       parts.emplace_back(reinterpret_cast<const char*>(part.data()), part.size());
-    tables::write_manifest(place, entry.table->format(), step, parts);
-    out.push_back(
-        (fs::path(tables::kTablesFolder) / tables::folder_name(path) / tables::kManifest).string());
+    tables::write_manifest((fs::path(folder) / below).string(), format, step, parts);
+    out.push_back((below / tables::kManifest).string());
+  };
+  for (const auto& [path, entry] : tables_) {
+    if (!is_large(*entry.table)) continue;
+    const fs::path below = fs::path(tables::kTablesFolder) / tables::folder_name(path);
+    const auto shards = exchange_.own_shards();
+    finish(below, entry.table->format(),
+           entry.table->write((fs::path(folder) / below).string(), shards, step));
+    if (!entry.table->spec().policy.counts_waiting()) continue;
+    const fs::path waiting = below / kWaiting;
+    finish(waiting, program::waiting_format(entry.table->spec()),
+           entry.table->write_waiting((fs::path(folder) / waiting).string(), shards, step));
   }
   return out;
 }
@@ -148,6 +192,12 @@ std::vector<std::string> Tables::names() const {
   return out;
 }
 
+std::vector<std::string> Tables::paths() const {
+  std::vector<std::string> out;
+  for (const auto& [path, entry] : tables_) out.push_back(path);
+  return out;
+}
+
 std::vector<std::string> Tables::weights() const {
   std::vector<std::string> out;
   for (const auto& [path, entry] : tables_) out.push_back(table_weight(path));
@@ -159,13 +209,19 @@ Tables::Contents Tables::contents_of(const formats::SafetensorsReader& weights,
   Contents out;
   for (const auto& [path, entry] : tables_) {
     const program::TableSpec& spec = entry.table->spec();
+    TableParts& parts = out[path];
     const std::string own = folder_of(fs::path(weights.path()).parent_path().string(), path);
     if (states && file_exists((fs::path(own) / tables::kManifest).string())) {
-      out[path] = tables::read_segments(own, entry.table->format(), exchange_.own_shards(),
-                                        exchange_.is_root());
+      parts.rows = tables::read_segments(own, entry.table->format(), exchange_.own_shards(),
+                                         exchange_.is_root());
+      const std::string waiting = (fs::path(own) / kWaiting).string();
+      if (spec.policy.counts_waiting() &&
+          file_exists((fs::path(waiting) / tables::kManifest).string()))
+        parts.waiting = tables::read_segments(waiting, program::waiting_format(spec),
+                                              exchange_.own_shards(), exchange_.is_root());
       continue;
     }
-    TableContent& content = out[path].emplace_back();
+    TableContent& content = parts.rows.emplace_back();
     for (const std::string& name : {table_keys(path), table_weight(path)})
       if (!weights.find(name))
         fail(ErrorCode::kModel, weights.path(), ": lacks '", name, "' of a sparse_embedding");
@@ -173,12 +229,28 @@ Tables::Contents Tables::contents_of(const formats::SafetensorsReader& weights,
     content.weight = weights.read(table_weight(path));
     program::check_content(spec, content, weights.path());
     if (!states) continue;
+    const auto state_name = [&](const std::string& name) {
+      return Step::optimizer_state(table_weight(path), name);
+    };
     for (const optim::StateSlot& slot : rule_->slots(table_weight(path), {1, spec.width})) {
-      const std::string name = Step::optimizer_state(table_weight(path), slot.name);
+      const std::string name = state_name(slot.name);
       if (!states->find(name)) fail(ErrorCode::kModel, states->path(), ": lacks '", name, "'");
       content.states.emplace_back(slot.name, states->read(name));
     }
+    for (const std::string& statistic : entry.table->format().statistics)
+      if (states->find(state_name(statistic)))
+        content.statistics.emplace_back(statistic, states->read(state_name(statistic)));
     program::check_content(spec, content, states->path());
+    if (!spec.policy.counts_waiting() || !states->find(state_name(kWaiting)) ||
+        !states->find(state_name(kWaitingKeys)))
+      continue;
+    program::TableSpec of_waiting = spec;
+    of_waiting.dtype = DType::kF32;
+    of_waiting.width = tables::kWaitingWidth;
+    TableContent& waiting = parts.waiting.emplace_back();
+    waiting.keys = states->read(state_name(kWaitingKeys));
+    waiting.weight = states->read(state_name(kWaiting));
+    program::check_content(of_waiting, waiting, states->path());
   }
   return out;
 }
@@ -188,7 +260,8 @@ void Tables::restore(const Contents& contents) {
   for (const auto& [path, parts] : contents) {
     RowTable& table = *tables_.at(path).table;
     table.clear(store_.seed);
-    for (const TableContent& part : parts) table.add(part, exchange_.own_shards());
+    for (const TableContent& part : parts.rows) table.add(part, exchange_.own_shards());
+    for (const TableContent& part : parts.waiting) table.add_waiting(part, exchange_.own_shards());
   }
 }
 
