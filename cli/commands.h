@@ -24,6 +24,7 @@ int onnx_command(int argc, char** argv);
 int op_command(int argc, char** argv);
 int plugin_command(int argc, char** argv);
 int profile_command(int argc, char** argv);
+int ps_command(int argc, char** argv);
 int quant_command(int argc, char** argv);
 int runs_command(int argc, char** argv);
 int schema_command(int argc, char** argv);

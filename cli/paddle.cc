@@ -62,6 +62,8 @@ constexpr Command kCommands[] = {
      cli::score_command},
     {"Models and files", "show", "layers, shapes, parameters and FLOPs of a model",
      cli::show_command},
+    {"Models and files", "ps", "look at tables of rows by key: count, show, dump, verify",
+     cli::ps_command},
     {"Models and files", "convert", "convert weights to safetensors, NPZ, GGUF or a model folder",
      cli::convert_command},
     {"Models and files", "sign", "sign the files of a model", cli::sign_command},

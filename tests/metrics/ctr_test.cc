@@ -63,7 +63,7 @@ TEST_F(Ctr, AreasOverUsers) {
     EXPECT_NEAR(value("wuauc", some, options), golden_["wuauc_masked"][average].get<double>(),
                 1e-12);
   }
-  // Nobody has samples of both labels.
+  // No user has samples of both labels.
   const Operands apart = {Array::from<float>({1, 2}, {2}), Array::from<int64_t>({0, 1}, {2}),
                           Array::from<int64_t>({-1, 1}, {2})};
   EXPECT_TRUE(std::isnan(value("wuauc", apart)));

@@ -1,0 +1,288 @@
+// paddle-ps: looks at the tables of a run, a checkpoint or a saved model: rows, statistics, sizes,
+// and whether their files are whole.
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
+#include "base/text.h"
+#include "commands.h"
+#include "common.h"
+#include "common_options.h"
+#include "common_table.h"
+#include "tables/row_policy.h"
+#include "tables/shards.h"
+#include "train/tables/stored_tables.h"
+
+namespace {
+
+using namespace paddle;
+using nlohmann::ordered_json;
+using tables::TableContent;
+using train::StoredTable;
+
+struct Arguments {
+  std::string model, table, output;
+  std::vector<std::string> keys;
+  bool json = false, states = false, overwrite = false;
+};
+
+std::vector<StoredTable> tables_of(const Arguments& a) {
+  const std::string folder = train::table_source(a.model);
+  std::vector<StoredTable> all = train::read_stored_tables(folder);
+  if (all.empty()) fail(ErrorCode::kModel, folder, ": has no tables (sparse_embedding)");
+  if (a.table.empty()) return all;
+  std::vector<std::string> names;
+  for (StoredTable& each : all) {
+    if (each.format.name == a.table) {
+      std::vector<StoredTable> one;
+      one.push_back(std::move(each));
+      return one;
+    }
+    names.push_back(each.format.name);
+  }
+  fail(ErrorCode::kUsage, "--table: ", folder, " has no table '", a.table, "'",
+       did_you_mean(a.table, names), "; it has ", join(names, ", "));
+}
+
+/// The only table, or that of `--table`.
+StoredTable one_table(const Arguments& a) {
+  std::vector<StoredTable> all = tables_of(a);
+  if (all.size() == 1) return std::move(all[0]);
+  std::vector<std::string> names;
+  for (const StoredTable& each : all) names.push_back(each.format.name);
+  fail(ErrorCode::kUsage, "--table is missing; the tables are ", join(names, ", "));
+}
+
+ordered_json key_json(const StoredTable& table, uint64_t key) {
+  return table.is_signed() ? ordered_json(static_cast<int64_t>(key)) : ordered_json(key);
+}
+
+ordered_json numbers_json(const Array& array, int64_t row) {
+  const int64_t width = array.shape.size() == 1 ? 1 : array.shape[1];
+  ordered_json out = ordered_json::array();
+  for (int64_t i = 0; i < width; ++i) out.push_back(array.number(row * width + i));
+  return array.shape.size() == 1 ? out[0] : out;
+}
+
+int count(const Arguments& a) {
+  const std::vector<StoredTable> all = tables_of(a);
+  ordered_json out = {{"model", train::table_source(a.model)}, {"tables", ordered_json::array()}};
+  cli::Table rows({"table", "rows", "waiting", "row", "states", "bytes", "rows in a shard"});
+  for (const StoredTable& table : all) {
+    std::vector<int64_t> shards(tables::kShards);
+    for (const TableContent& part : table.parts)
+      for (int64_t i = 0; i < part.keys.size(); ++i)
+        ++shards[static_cast<size_t>(
+            tables::shard_of(static_cast<const uint64_t*>(part.keys.raw())[i]))];
+    const auto [fewest, most] = std::minmax_element(shards.begin(), shards.end());
+    const std::string row = str(text(table.format.dtype), "[", table.format.width, "]");
+    out["tables"].push_back({{"name", table.format.name},
+                             {"rows", table.count()},
+                             {"waiting", table.waiting_count()},
+                             {"key", text(table.format.key)},
+                             {"dtype", text(table.format.dtype)},
+                             {"width", table.format.width},
+                             {"states", table.format.states},
+                             {"statistics", table.format.statistics},
+                             {"bytes", table.bytes()},
+                             {"shards", {{"fewest", *fewest}, {"most", *most}}},
+                             {"place", table.place}});
+    rows.add_row({table.format.name, std::to_string(table.count()),
+                  std::to_string(table.waiting_count()), row, join(table.format.states, ", "),
+                  human_bytes(table.bytes()), str(*fewest, " to ", *most)});
+  }
+  cli::print(a.json ? out.dump() + "\n" : rows.text());
+  return 0;
+}
+
+ordered_json found_json(const StoredTable& table, uint64_t key) {
+  ordered_json out = {{"key", key_json(table, key)}};
+  if (const auto [content, row] = table.find(key); content) {
+    out["found"] = "row";
+    out["weight"] = numbers_json(content->weight, row);
+    for (const auto& [name, values] : content->states) out[name] = numbers_json(values, row);
+    for (const auto& [name, values] : content->statistics) out[name] = numbers_json(values, row);
+    return out;
+  }
+  if (const auto [content, row] = table.find_waiting(key); content) {
+    out["found"] = "waiting";
+    const char* const names[] = {"count", "show", "click", "day"};
+    for (int64_t i = 0; i < tables::kWaitingWidth; ++i)
+      out[names[i]] = content->weight.number(row * tables::kWaitingWidth + i);
+    return out;
+  }
+  out["found"] = "none";
+  return out;
+}
+
+int show(const Arguments& a) {
+  const StoredTable table = one_table(a);
+  ordered_json out = {{"table", table.format.name}, {"keys", ordered_json::array()}};
+  for (const std::string& text : a.keys) {
+    ordered_json each = found_json(table, train::parse_key(table, text));
+    if (!a.json) {
+      const auto found = each["found"].get<std::string>();
+      cli::print_line(str("key ", text, ": ",
+                          found == "row"       ? "has a row"
+                          : found == "waiting" ? "waits for a row"
+                                               : "is not in the table"));
+      for (const auto& [name, value] : each.items())
+        if (name != "key" && name != "found") cli::print_line(str("  ", name, ": ", value.dump()));
+    }
+    out["keys"].push_back(std::move(each));
+  }
+  if (a.json) cli::print(out.dump() + "\n");
+  return 0;
+}
+
+/// One line for each row, in the order of the files: CSV, or JSON with `--json`.
+int dump(const Arguments& a) {
+  const StoredTable table = one_table(a);
+  std::ofstream file;
+  if (!a.output.empty()) {
+    cli::check_output(a.output, a.overwrite);
+    file.open(a.output, std::ios::binary | std::ios::trunc);
+    if (!file) fail(ErrorCode::kDevice, a.output, ": cannot be written");
+  }
+  std::string lines;
+  const auto flush = [&] {
+    if (a.output.empty())
+      cli::print_data(lines);
+    else
+      file.write(lines.data(), static_cast<std::streamsize>(lines.size()));
+    lines.clear();
+  };
+  const auto columns_of = [&](const TableContent& content) {
+    std::vector<std::pair<std::string, const Array*>> out = {{"weight", &content.weight}};
+    if (a.states)
+      for (const auto& [name, values] : content.states) out.emplace_back(name, &values);
+    for (const auto& [name, values] : content.statistics) out.emplace_back(name, &values);
+    return out;
+  };
+  bool has_header = a.json;
+  for (const TableContent& part : table.parts) {
+    const auto columns = columns_of(part);
+    if (!has_header) {
+      lines += "key";
+      for (const auto& [name, values] : columns) {
+        if (values->shape.size() == 1) {
+          lines += "," + name;
+          continue;
+        }
+        for (int64_t i = 0; i < values->shape[1]; ++i) lines += str(",", name, "_", i);
+      }
+      lines += "\n";
+      has_header = true;
+    }
+    for (int64_t row = 0; row < part.keys.size(); ++row) {
+      const uint64_t key = static_cast<const uint64_t*>(part.keys.raw())[row];
+      if (a.json) {
+        ordered_json each = {{"key", key_json(table, key)}};
+        for (const auto& [name, values] : columns) each[name] = numbers_json(*values, row);
+        lines += each.dump() + "\n";
+      } else {
+        lines += table.key_text(key);
+        for (const auto& [name, values] : columns) {
+          const int64_t width = values->shape.size() == 1 ? 1 : values->shape[1];
+          for (int64_t i = 0; i < width; ++i)
+            lines += "," + format_double(values->number(row * width + i));
+        }
+        lines += "\n";
+      }
+      constexpr size_t kBlock = size_t{1} << 20;
+      if (lines.size() > kBlock) flush();
+    }
+  }
+  flush();
+  if (a.output.empty()) return 0;
+  file.close();
+  if (!file) fail(ErrorCode::kDevice, a.output, ": cannot be written");
+  cli::print_line(str("wrote ", table.count(), " rows to ", a.output));
+  return 0;
+}
+
+int verify(const Arguments& a) {
+  // Reading checks sizes, checksums, shapes, and the order of keys.
+  const std::vector<StoredTable> all = tables_of(a);
+  int64_t rows = 0, waiting = 0;
+  for (const StoredTable& table : all) {
+    rows += table.count();
+    waiting += table.waiting_count();
+    std::vector<uint64_t> keys;
+    for (const TableContent& part : table.parts) {
+      const auto* const some = static_cast<const uint64_t*>(part.keys.raw());
+      keys.insert(keys.end(), some, some + part.keys.size());
+    }
+    std::sort(keys.begin(), keys.end());
+    for (const TableContent& part : table.waiting)
+      for (int64_t i = 0; i < part.keys.size(); ++i) {
+        const uint64_t key = static_cast<const uint64_t*>(part.keys.raw())[i];
+        if (std::binary_search(keys.begin(), keys.end(), key))
+          fail(ErrorCode::kModel, table.place, ": the key ", table.key_text(key), " of the table '",
+               table.format.name, "' has a row and waits for one");
+      }
+    for (const TableContent& part : table.parts)
+      for (int64_t i = 0; i < part.weight.size(); ++i)
+        if (!std::isfinite(part.weight.number(i)))
+          fail(
+              ErrorCode::kModel, table.place, ": the row of key ",
+              table.key_text(static_cast<const uint64_t*>(part.keys.raw())[i / table.format.width]),
+              " of the table '", table.format.name, "' has ", part.weight.number(i));
+  }
+  const std::string folder = train::table_source(a.model);
+  if (a.json)
+    cli::print(ordered_json({{"model", folder},
+                             {"sound", true},
+                             {"tables", all.size()},
+                             {"rows", rows},
+                             {"waiting", waiting}})
+                   .dump() +
+               "\n");
+  else
+    cli::print_line(str(folder, ": ", all.size(), all.size() == 1 ? " table" : " tables", " with ",
+                        rows, " rows, all whole"));
+  return 0;
+}
+
+int run_ps(int argc, char** argv) {
+  cli::App app{"Looks at tables (sparse_embedding) in files: rows, statistics, sizes, damage."};
+  app.require_subcommand(1);
+  Arguments a;
+  auto* count_command = app.add_subcommand("count", "rows, waiting keys and bytes of each table");
+  auto* show_command = app.add_subcommand("show", "the rows of some keys");
+  auto* dump_command = app.add_subcommand("dump", "all rows of a table as CSV or JSON lines");
+  auto* verify_command = app.add_subcommand(
+      "verify", "read all files: checksums, types, the order of keys, and finite weights");
+  for (auto* command : {count_command, show_command, dump_command, verify_command}) {
+    command
+        ->add_option("MODEL", a.model,
+                     "the folder of a run (its newest checkpoint), a checkpoint or a saved model")
+        ->required();
+    command->add_option("--table", a.table, "name of the table (default: all, or the only one)");
+  }
+  for (auto* command : {count_command, show_command, verify_command})
+    command->add_flag("--json", a.json, "print one JSON object");
+  show_command->add_option("--key", a.keys, "keys: 17, or 1,2")->delimiter(',')->required();
+  dump_command->add_flag("--json", a.json, "a JSON object for each row");
+  dump_command->add_flag("--states", a.states, "with the states of the optimizer");
+  dump_command->add_option("-o,--output", a.output, "file (default: standard output)");
+  cli::add_overwrite(*dump_command, a.overwrite);
+  if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  if (count_command->parsed()) return count(a);
+  if (show_command->parsed()) return show(a);
+  if (dump_command->parsed()) return dump(a);
+  return verify(a);
+}
+
+}  // namespace
+
+namespace paddle::cli {
+
+int ps_command(int argc, char** argv) {
+  return run_tool([&] { return run_ps(argc, argv); });
+}
+
+}  // namespace paddle::cli
