@@ -9,7 +9,7 @@
 
 namespace paddle::tables {
 
-/// What a step has seen of a key: occurrences, and the sums of shows and clicks of their samples.
+/// The uses of a key in a step: occurrences, and the sums of shows and clicks of their samples.
 struct KeyUse {
   double count = 0, show = 0, click = 0;
   KeyUse& operator+=(const KeyUse& other) {
@@ -20,7 +20,7 @@ struct KeyUse {
   }
 };
 
-/// What is kept with a row: shows and clicks as of the day of its last use, with the decay of the
+/// The statistics of a row: shows and clicks as of the day of its last use, with the decay of the
 /// days before it.
 struct RowStatistics {
   float show = 0, click = 0;
@@ -29,7 +29,7 @@ struct RowStatistics {
 /// The columns in files: float32 [rows].
 const std::vector<std::string>& statistic_names();
 
-/// What is kept of a key that waits for a row.
+/// The counts of a key that waits for a row.
 struct Waiting {
   float count = 0, show = 0, click = 0;
   float day = 0;  ///< of the last use
