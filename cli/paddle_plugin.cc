@@ -166,13 +166,15 @@ int list_plugins(bool json) {
                    {"rules", loaded->rules},
                    {"transports", loaded->transports},
                    {"tables", loaded->tables},
-                   {"readers", loaded->readers}});
+                   {"readers", loaded->readers},
+                   {"compilers", loaded->compilers}});
     out += str(padded(loaded->provider.name, 18), " ", padded(loaded->provider.version, 9), " ",
                loaded->operations.size(), " operations, ", loaded->kernels.size(), " kernels",
                listed("devices", loaded->devices), listed("passes", loaded->passes),
                loaded->rules.empty() ? "" : str(", ", loaded->rules.size(), " rewrite rules"),
                listed("transports", loaded->transports), listed("tables", loaded->tables),
-               listed("readers", loaded->readers), "  ", loaded->path, "\n");
+               listed("readers", loaded->readers), listed("compilers", loaded->compilers), "  ",
+               loaded->path, "\n");
   }
   if (json)
     cli::print(all.dump() + "\n");
@@ -194,7 +196,7 @@ int run_plugin(int argc, char** argv) {
       ->add_option("KIND", start.kind,
                    "operator: an operation in a YAML file; kernel: one with a kernel in C++; "
                    "pass: a transformation of compiled functions in C++; rules: rewrite rules in a "
-                   "YAML file; transport, table, reader: in C++; device: in C")
+                   "YAML file; transport, table, reader, compiler: in C++; device: in C")
       ->required()
       ->check({.kind = cli::Check::Kind::kOneOf, .values = cli::plugin_kinds()});
   new_command->add_option("NAME", start.name, "of the plug-in: a word in lower case")->required();

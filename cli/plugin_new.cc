@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "conformance/generated/example_compiler.h"
 #include "conformance/generated/example_device.h"
 #include "conformance/generated/example_reader.h"
 #include "conformance/generated/example_table.h"
@@ -155,6 +156,8 @@ constexpr Kind kKinds[] = {
      "paddle train CONFIG train.tables=NAME.file_rows --plugin FILE"},
     {"reader", conformance::kExampleReader, "fvecs",
      "paddle train CONFIG data.train.kind=NAME.fvecs --plugin FILE"},
+    {"compiler", conformance::kExampleCompiler, "scalar_loops",
+     "paddle train CONFIG compile.compiler=NAME.loops --plugin FILE"},
 };
 
 /// The source with the name of the plug-in in place of that of the example.

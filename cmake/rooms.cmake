@@ -316,6 +316,8 @@ paddle_embed_text(conformance ../../plugins/ring/ring.cc example_transport.h kEx
 paddle_embed_text(conformance ../../plugins/file_rows/file_rows.cc example_table.h kExampleTable)
 paddle_embed_text(conformance ../../plugins/fvecs/fvecs.cc example_reader.h kExampleReader)
 paddle_embed_text(conformance ../../plugins/relay/relay.c example_device.h kExampleDevice)
+paddle_embed_text(conformance ../../plugins/scalar_loops/scalar_loops.cc example_compiler.h
+  kExampleCompiler)
 paddle_room(conformance
   DEPENDS base config comm tensor ops ir autograd compiler runtime optim data program plugin inspect)
 paddle_room(exporter

@@ -193,7 +193,7 @@ endif()
 
 # Plug-ins that are built with other headers than today's, and one with a device.
 set(PADDLE_PLUGIN_CLIENTS ${CMAKE_BINARY_DIR}/plugin_clients)
-foreach(client frozen frozen_layout longer device)
+foreach(client frozen frozen_layout target_minor longer device)
   add_library(plugin_client_${client} MODULE tests/plugin/clients/${client}.cc)
   target_link_libraries(plugin_client_${client} PRIVATE paddle_flags)
   set(headers ${CMAKE_SOURCE_DIR}/include)
@@ -207,7 +207,7 @@ foreach(client frozen frozen_layout longer device)
 endforeach()
 target_sources(test_conformance PRIVATE tests/conformance/exported.cc)
 # Examples whose kinds the tests of the conformance suite use.
-foreach(example ring file_rows fvecs)
+foreach(example ring file_rows fvecs scalar_loops)
   add_library(plugin_example_${example} MODULE plugins/${example}/${example}.cc)
   target_link_libraries(plugin_example_${example} PRIVATE paddle_flags)
   target_include_directories(plugin_example_${example} PRIVATE ${CMAKE_SOURCE_DIR}/include)

@@ -10,6 +10,7 @@
 #include "base/elapsed.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "compiler/region_compilers.h"
 #include "ops/core/backend.h"
 
 namespace paddle::compiler {
@@ -113,6 +114,17 @@ bool updates_parameters(const Function& function) {
       function.outputs, [](const ir::Port& port) { return port.kind == ir::PortKind::kParameter; });
 }
 
+/// The compilers that take regions of the function, in the order in which they are asked.
+std::vector<Registry<RegionCompiler>::Handle> wanted_compilers(const CompileOptions& options) {
+  std::vector<Registry<RegionCompiler>::Handle> out;
+  const int16_t device_kind = resolved(options.target).device.kind;
+  for (const auto& each : region_compilers().all())
+    if (each->device_kind == device_kind && (each->keeps_bits || !options.exact) &&
+        (!options.compiler || *options.compiler == each->name))
+      out.push_back(each);
+  return out;
+}
+
 std::vector<Pass> built_in_pipeline(const CompileOptions& options,
                                     const passes::Evaluate& evaluate) {
   const TargetInfo target = resolved(options.target);
@@ -161,6 +173,12 @@ std::vector<Pass> built_in_pipeline(const CompileOptions& options,
   add(true, "dce", passes::remove_dead_code);
 
   stage = Stage::kFuse;
+  const auto compilers = wanted_compilers(options);
+  add(!compilers.empty(), "claim_regions", [compilers](Function& f) {
+    for (const auto& compiler : compilers)
+      if (compiler->for_training || !updates_parameters(f)) claim_regions(f, *compiler);
+    ir::verify(f);
+  });
   add(layout, "fuse_epilogues", [target](Function& f) {
     passes::fuse_epilogues(f, [target](const auto& group, const Operation& next) {
       return can_fuse_next(target, group, next);

@@ -40,6 +40,8 @@ struct CompileOptions {
   std::optional<passes::RecomputeOptions> recompute = {};
   /// The added passes that run, by name; not set: all of them.
   std::optional<std::vector<std::string>> added = {};
+  /// The compiler of regions (region_compilers.h) that runs, by name; "": none. Not set: all.
+  std::optional<std::string> compiler = {};
   /// Passes that do not run, by name (`leave_out`).
   std::vector<std::string> left_out = {};
 };

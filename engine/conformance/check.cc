@@ -203,13 +203,13 @@ std::optional<Contents> describe_plugin(const CheckOptions& o, std::string& why)
         const plugin::Plugin& loaded = plugin::load(o.path);
         std::string out = str(kSeparator, operations_of(loaded).size());
         for (const auto* names : {&loaded.passes, &loaded.rules, &loaded.transports, &loaded.tables,
-                                  &loaded.readers, &loaded.devices})
+                                  &loaded.readers, &loaded.devices, &loaded.compilers})
           out += str(kSeparator, join(*names, ","));
         return out;
       },
       [&](size_t, const std::string& line) { answer = crashes.with_line(line); }, isolation);
   const std::vector<std::string> fields = split(answer, kSeparator);
-  if (fields.size() != 8 || !fields[0].empty()) {
+  if (fields.size() != 9 || !fields[0].empty()) {
     why = answer;
     return std::nullopt;
   }
@@ -217,7 +217,7 @@ std::optional<Contents> describe_plugin(const CheckOptions& o, std::string& why)
   size_t field = 2;
   for (std::vector<std::string>* names :
        {&out.passes, &out.rules, &out.kinds.transports, &out.kinds.tables, &out.kinds.readers,
-        &out.kinds.devices})
+        &out.kinds.devices, &out.kinds.compilers})
     if (const std::string& text = fields[field++]; !text.empty()) *names = split(text, ',');
   inspect::run_isolated(
       std::stoul(fields[1]), [&](size_t i) { return described(o.path, i); },
@@ -351,6 +351,7 @@ const std::vector<std::string>& groups() {
       "errors",      //
       "passes",      //
       "rules",       //
+      "compilers",   //
       "transports",  //
       "tables",      //
       "readers",

@@ -1,5 +1,6 @@
 #include "conformance/kinds.h"
 
+#include "conformance/compilers.h"
 #include "conformance/devices.h"
 #include "conformance/readers.h"
 #include "conformance/tables.h"
@@ -24,6 +25,10 @@ std::vector<KindCheck> kind_checks(const Kinds& kinds, const Extent& extent,
                        const auto kind = program::table_kinds().find(name);
                        return kind ? check_table(*kind, check, extent) : "it is not registered";
                      }});
+  for (const std::string& name : kinds.compilers)
+    for (const std::string& check : compiler_checks())
+      out.push_back({"compilers", str(name, "/", check),
+                     [=] { return check_compiler(name, check, extent); }});
   for (const std::string& name : kinds.readers)
     for (const std::string& check : reader_checks())
       if (keys.empty())

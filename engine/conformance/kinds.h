@@ -1,6 +1,6 @@
 #pragma once
-// The checks of what a plug-in adds besides operations: its devices, transports, tables and
-// readers.
+// The checks of what a plug-in adds besides operations: its devices, transports, tables,
+// readers and compilers.
 
 #include <functional>
 #include <string>
@@ -16,6 +16,7 @@ struct Kinds {
   std::vector<std::string> tables;
   std::vector<std::string> readers;
   std::vector<std::string> devices;
+  std::vector<std::string> compilers;
 };
 
 struct KindCheck {

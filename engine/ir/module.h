@@ -18,6 +18,10 @@
 #include "ops/core/target.h"
 #include "tensor/interpreter.h"
 
+namespace paddle {
+class Kernel;
+}
+
 namespace paddle::ir {
 
 struct Operation;
@@ -53,6 +57,8 @@ struct Operation {
   std::vector<std::unique_ptr<Region>> regions;
   int64_t sequence = 0;  ///< order of creation
   std::string location;  ///< source location in the model, if known
+  /// Of a region that a compiler has claimed: what it was compiled to, if its sizes were known.
+  std::shared_ptr<const Kernel> kernel = {};
 };
 
 /// True for cf.while; other operations with two regions are cf.if.

@@ -65,6 +65,23 @@ void read_readers(const Descriptors& d, const paddle_plugin& given, const std::s
   }
 }
 
+void read_compilers(const Descriptors& d, const paddle_plugin& given, Parts& parts) {
+  if (given.compiler_count > kMaxKinds) d.reject(str("more than ", kMaxKinds, " compilers"));
+  for (uint32_t i = 0; i < given.compiler_count; ++i) {
+    const paddle_compiler c =
+        known_part(d.item(given.compilers, i, "compiler", PADDLE_END_OF(paddle_compiler, compile)));
+    d.check_word("compiler", i, c.name, words(parts.compilers));
+    if (!c.supports || !c.compile)
+      d.reject(str("compiler ", c.name, ": supports and compile must be set"));
+    const std::string device = is_empty(c.device) ? "cpu" : c.device;
+    if (device != "cpu" && std::ranges::none_of(parts.devices, [&](const paddle_device_api* each) {
+          return device == each->name;
+        }))
+      d.reject(str("compiler ", c.name, ": the plug-in has no device '", device, "'"));
+    parts.compilers.push_back({label_of(parts), full_name(parts, c.name), c});
+  }
+}
+
 void register_kinds(Parts& parts) {
   const SourceLocation where{parts.plugin.path};
   std::vector<comm::TransportKind> transports;
@@ -85,6 +102,10 @@ void register_kinds(Parts& parts) {
   std::vector<data::DatasetKind> readers;
   for (const ReaderContext& context : parts.readers) readers.push_back(dataset_kind_of(context));
   data::dataset_kinds().add(std::move(readers), where);
+  std::vector<compiler::RegionCompiler> compilers;
+  for (const CompilerContext& context : parts.compilers)
+    compilers.push_back(region_compiler_of(context));
+  compiler::region_compilers().add(std::move(compilers), where);
 }
 
 }  // namespace paddle::plugin

@@ -1,6 +1,6 @@
 #pragma once
-// The kinds of things that plug-ins add to registries by name: transports, tables and readers. Not
-// for use outside the room.
+// The kinds of things that plug-ins add to registries by name: transports, tables, readers
+// and compilers. Not for use outside the room.
 
 #include "paddle/plugin/plugin.h"
 #include "plugin/descriptors.h"
@@ -14,6 +14,8 @@ void read_tables(const Descriptors& descriptors, const paddle_plugin& given, Par
 /// kConfig for keys of a reader that do not fit.
 void read_readers(const Descriptors& descriptors, const paddle_plugin& given,
                   const std::string& file, Parts& parts);
+/// `parts` has the devices.
+void read_compilers(const Descriptors& descriptors, const paddle_plugin& given, Parts& parts);
 /// Adds them to the registries of the engine.
 void register_kinds(Parts& parts);
 

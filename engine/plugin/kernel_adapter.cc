@@ -1,7 +1,6 @@
 #include "plugin/kernel_adapter.h"
 
 #include <algorithm>
-#include <deque>
 
 #include "base/parallel.h"
 #include "plugin/frame.h"
@@ -30,16 +29,17 @@ void* allocate_result(paddle_call* call, uint32_t result, const int64_t* shape, 
 
 class PluginKernel final : public Kernel {
  public:
-  PluginKernel(const KernelContext& context, const paddle_instance& instance, size_t operands,
-               size_t results)
-      : context_(context),
+  PluginKernel(const std::string& plugin, const std::string& subject,
+               const paddle_instance& instance, size_t operands, size_t results)
+      : plugin_(plugin),
+        subject_(subject),
         instance_(instance),
         operands_(static_cast<uint32_t>(operands)),
         results_(static_cast<uint32_t>(results)),
-        name_(instance.implementation ? instance.implementation : context.plugin) {}
+        name_(instance.implementation ? instance.implementation : plugin) {}
   ~PluginKernel() override {
     if (!instance_.destroy) return;
-    const Frame frame(context_.plugin.c_str(), "destroy", context_.operation.c_str());
+    const Frame frame(plugin_.c_str(), "destroy", subject_.c_str());
     instance_.destroy(instance_.state);
   }
 
@@ -62,17 +62,15 @@ class PluginKernel final : public Kernel {
     }
     paddle_status status = PADDLE_INTERNAL;
     {
-      const Frame frame(context_.plugin.c_str(), "run", context_.operation.c_str(),
-                        arguments.location);
-      status = call_plugin(frame, context_.plugin.c_str(), context_.operation.c_str(),
+      const Frame frame(plugin_.c_str(), "run", subject_.c_str(), arguments.location);
+      status = call_plugin(frame, plugin_.c_str(), subject_.c_str(),
                            [&] { return instance_.run(instance_.state, &arguments); });
     }
     // An error that was set counts although the kernel says that all is well.
-    if (status != PADDLE_OK || !call.message.empty())
-      throw_status(call, status, context_.operation);
+    if (status != PADDLE_OK || !call.message.empty()) throw_status(call, status, subject_);
     if (c.allocator &&
         std::ranges::find(call.results_allocated, false) != call.results_allocated.end())
-      fail(ErrorCode::kInternal, context_.operation, ": the kernel of ", context_.plugin,
+      fail(ErrorCode::kInternal, subject_, ": the kernel of ", plugin_,
            " gives no memory for a result");
   }
   size_t scratch_bytes() const override { return instance_.scratch_bytes; }
@@ -83,46 +81,44 @@ class PluginKernel final : public Kernel {
   std::string implementation() const override { return name_; }
 
  private:
-  const KernelContext& context_;
+  const std::string &plugin_, &subject_;
   paddle_instance instance_;
   uint32_t operands_, results_;
   std::string name_;
 };
 
-/// Layouts as views that live as long as this.
-class Views {
- public:
-  explicit Views(std::span<const Layout> layouts) {
-    for (const Layout& layout : layouts) {
-      paddle_view& view = views_.emplace_back();
-      view = {};
-      view.struct_size = sizeof view;
-      view.dtype = c_dtype(layout.dtype);
-      view.rank = static_cast<int32_t>(layout.shape.size());
-      view.flags = PADDLE_VIEW_READ_ONLY;
-      if (!layout.present) view.flags |= PADDLE_VIEW_ABSENT;
-      if (layout.constant) view.flags |= PADDLE_VIEW_CONSTANT;
-      view.data = const_cast<void*>(layout.constant);
-      view.shape = layout.shape.data();
-      view.strides = layout.strides.data();
-      pointers_.push_back(&view);
-    }
-  }
-  const paddle_view* const* data() const { return pointers_.data(); }
-
- private:
-  std::deque<paddle_view> views_;
-  std::vector<const paddle_view*> pointers_;
-};
-
 }  // namespace
+
+LayoutViews::LayoutViews(std::span<const Layout> layouts)
+    : layouts_(layouts.begin(), layouts.end()) {
+  for (const Layout& layout : layouts_) {
+    paddle_view& view = views_.emplace_back();
+    view = {};
+    view.struct_size = sizeof view;
+    view.dtype = c_dtype(layout.dtype);
+    view.rank = static_cast<int32_t>(layout.shape.size());
+    view.flags = PADDLE_VIEW_READ_ONLY;
+    if (!layout.present) view.flags |= PADDLE_VIEW_ABSENT;
+    if (layout.constant) view.flags |= PADDLE_VIEW_CONSTANT;
+    view.data = const_cast<void*>(layout.constant);
+    view.shape = layout.shape.data();
+    view.strides = layout.strides.data();
+    pointers_.push_back(&view);
+  }
+}
+
+std::unique_ptr<Kernel> kernel_of_instance(const std::string& plugin, const std::string& subject,
+                                           const paddle_instance& instance, size_t operands,
+                                           size_t results) {
+  return std::make_unique<PluginKernel>(plugin, subject, instance, operands, results);
+}
 
 std::unique_ptr<Kernel> prepare_plugin_kernel(const KernelRequest& request, const void* context) {
   const auto& c = *static_cast<const KernelContext*>(context);
   if (!request.operands.empty() && request.operands[0].present &&
       !(c.dtypes & dtype_sets::of(request.operands[0].dtype)))
     return nullptr;
-  const Views operands(request.operands), results(request.results);
+  const LayoutViews operands(request.operands), results(request.results);
   const RequestData data{request.op, request.attrs};
   paddle_request r{};
   r.struct_size = sizeof r;
@@ -145,8 +141,8 @@ std::unique_ptr<Kernel> prepare_plugin_kernel(const KernelRequest& request, cons
   if (status != PADDLE_OK) throw_status(call, status, c.operation);
   if (!instance.run)
     fail(ErrorCode::kInternal, c.operation, ": 'prepare' of ", c.plugin, " gave no 'run'");
-  return std::make_unique<PluginKernel>(c, instance, request.operands.size(),
-                                        request.results.size());
+  return kernel_of_instance(c.plugin, c.operation, instance, request.operands.size(),
+                            request.results.size());
 }
 
 }  // namespace paddle::plugin

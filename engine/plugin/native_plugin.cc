@@ -98,6 +98,7 @@ void read_descriptors(const std::string& path, const paddle_plugin& given, Parts
   read_tables(d, given, parts);
   const std::string base = std::filesystem::path(path).filename().string();
   read_readers(d, given, base, parts);
+  read_compilers(d, given, parts);
   const std::string file = base + ":operations";
   for (uint32_t i = 0; i < given.operation_count; ++i) {
     const paddle_operation& operation =

@@ -47,6 +47,7 @@ struct Plugin {
   std::vector<std::string> transports;       ///< "acme.ring", as in PADDLE_TRANSPORT
   std::vector<std::string> tables;           ///< "acme.file_rows", as in train.tables
   std::vector<std::string> readers;          ///< "acme.rows", as kinds of dataset
+  std::vector<std::string> compilers;        ///< "acme.loops", as in compile.compiler
 };
 
 struct LoadOptions {

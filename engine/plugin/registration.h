@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "plugin/compiler_adapter.h"
 #include "plugin/definitions.h"
 #include "plugin/kernel_adapter.h"
 #include "plugin/pass_adapter.h"
@@ -33,6 +34,7 @@ struct Parts {
   std::string rules, rules_file;
   int rules_line = 1;
   std::deque<ReaderContext> readers;
+  std::deque<CompilerContext> compilers;
   /// Called once everything is registered; may be empty.
   std::function<void()> start;
 };

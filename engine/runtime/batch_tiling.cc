@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "compiler/region_compilers.h"
 #include "ops/core/data_format.h"
 #include "runtime/execute.h"
 
@@ -62,6 +63,7 @@ class TileAnalysis {
   }
 
   TiledOperands tile_by_kind(const ir::Operation& operation, int64_t batch) const {
+    if (compiler::is_claimed(operation)) return std::nullopt;
     if (operation.regions.size() == 1) return tile_fused(operation, batch);
     if (!operation.regions.empty()) return std::nullopt;
     if (operation.op->def->view) return tile_view(operation);

@@ -11,11 +11,11 @@
 #include "base/log.h"
 #include "base/source_location.h"
 #include "ops/core/call.h"
-#include "ops/core/cost.h"
 #include "runtime/execute.h"
 #include "runtime/host_fallback.h"
 #include "runtime/plan_builder.h"
 #include "runtime/plan_graphs.h"
+#include "runtime/plan_names.h"
 #include "runtime/plan_streams.h"
 #include "tensor/device_functions.h"
 
@@ -108,96 +108,6 @@ std::vector<std::pair<std::string, size_t>> Plan::largest(size_t count) const {
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   out.resize(std::min(out.size(), count));
   return out;
-}
-
-namespace {
-
-/// The reductions of a fusion group that are results of an instruction.
-std::vector<const ir::Operation*> reductions_of(const ir::Operation& group,
-                                                const std::vector<int>& results) {
-  std::vector<const ir::Operation*> out;
-  for (size_t r = 0; r < group.results.size(); ++r) {
-    const ir::Operation* const maker = group.regions[0]->results[r]->producer;
-    if (maker->op->has(kReduction) &&
-        std::count(results.begin(), results.end(), group.results[r]->id) > 0)
-      out.push_back(maker);
-  }
-  return out;
-}
-
-/// Name of an operation in a profile: all members of a group that starts with a convolution or
-/// matrix product, only the reductions of an elementwise group.
-std::string described(const ir::Operation& operation, const std::vector<int>& results) {
-  std::string names(operation.op->name());
-  if (operation.regions.size() != 1) return names;
-  const ir::Region& region = *operation.regions[0];
-  if (region.operations.front()->op->has(kElementwise)) {
-    for (const ir::Operation* reduction : reductions_of(operation, results))
-      names += str("+", reduction->op->name());
-    return names;
-  }
-  names.clear();
-  for (const auto& member : region.operations)
-    names += (names.empty() ? "" : "+") + std::string(member->op->name());
-  return names;
-}
-
-/// The origin of an operation; of a group, that of the convolution or matrix product it starts
-/// with.
-std::string origin_of(const ir::Operation& operation) {
-  if (operation.regions.size() != 1) return operation.location;
-  const ir::Operation& first = *operation.regions[0]->operations.front();
-  return first.op->has(kElementwise) ? operation.location : first.location;
-}
-
-}  // namespace
-
-double Plan::flops_of(const Instruction& i) const {
-  const auto elements_of = [&](const TensorType& type) {
-    double total = 1;
-    for (const Dim& d : type.shape)
-      total *= static_cast<double>(
-          d.evaluate([&](const std::string& name) { return symbol(name); }).value_or(0));
-    return total;
-  };
-  if (i.kind != Instruction::Kind::kKernel || !i.operation) return 0;
-  const auto dims = [&](const std::vector<int>& ids) {
-    std::vector<Dims> out;
-    for (const int id : ids)
-      out.push_back(id < 0 ? Dims{0} : value_buffers_[static_cast<size_t>(id)].layout.shape);
-    return out;
-  };
-  if (i.operation->regions.size() == 1) {  // a group: one FLOP per element for elementwise members
-    const std::vector<Dims> operands = dims(i.operands), results = dims(i.results);
-    double total = 0;
-    for (const ir::Operation* reduction : reductions_of(*i.operation, i.results))
-      total += elements_of(reduction->operands[0]->type);
-    for (const auto& step : i.operation->regions[0]->operations) {
-      if (step->op->has(kReduction)) continue;
-      if (step->op->has(kElementwise)) {
-        total += elements_of(step->results[0]->type);
-        continue;
-      }
-      std::vector<Dims> inputs;
-      for (const ir::Value* v : step->operands) inputs.push_back(v ? operands[v->index] : Dims{0});
-      total += call_flops(*step->op, step->attrs, inputs, {results[0]});
-    }
-    return total;
-  }
-  return call_flops(*i.operation->op, i.operation->attrs, dims(i.operands), dims(i.results));
-}
-
-double Plan::flops() const {
-  double total = 0;
-  const auto walk = [&](const auto& self, const std::vector<Instruction>& block,
-                        double times) -> void {
-    for (const Instruction& i : block) {
-      total += flops_of(i) * times;
-      for (const auto& nested : i.blocks) self(self, nested, times * static_cast<double>(i.tiles));
-    }
-  };
-  walk(walk, instructions_, 1);
-  return total;
 }
 
 std::string Plan::trace_line(const Instruction& i) const {

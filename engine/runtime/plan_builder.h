@@ -29,6 +29,9 @@ class PlanBuilder {
   void build_operation(const ir::Operation& operation, std::vector<Instruction>& out);
   void build_kernel(const ir::Operation& operation, std::vector<Instruction>& out);
   void build_fused(const ir::Operation& operation, std::vector<Instruction>& out);
+  void build_claimed(const ir::Operation& operation, std::vector<Instruction>& out);
+  /// False if the compiler of the region gives no kernel.
+  bool build_claimed_kernel(const ir::Operation& operation, std::vector<Instruction>& out);
   /// True if the first member of a group reads all of this argument for each element of its result,
   /// as a convolution or matrix product does.
   static bool reads_whole(const ir::Operation& first, const ir::Value* argument);

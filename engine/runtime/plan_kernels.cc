@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/thread_scope.h"
+#include "compiler/region_compilers.h"
 #include "ops/core/backend.h"
 #include "runtime/decomposed.h"
 #include "runtime/execute.h"
@@ -42,6 +44,7 @@ void PlanBuilder::build_region(const ir::Region& region, std::vector<Instruction
 }
 
 void PlanBuilder::build_operation(const ir::Operation& operation, std::vector<Instruction>& out) {
+  if (compiler::is_claimed(operation)) return build_claimed(operation, out);
   if (operation.regions.size() == 1) return build_fused(operation, out);
   if (operation.regions.size() == 2)
     return ir::is_loop(operation) ? build_loop(operation, out) : build_branch(operation, out);
@@ -236,6 +239,49 @@ void PlanBuilder::build_fused(const ir::Operation& operation, std::vector<Instru
     build_region(region, out);
   }
   for (const FusedResult& result : results) at(result.outside) = at(result.inside);
+}
+
+/// Builds the kernel that the region's compiler gives; else one for each operation.
+void PlanBuilder::build_claimed(const ir::Operation& operation, std::vector<Instruction>& out) {
+  if (build_claimed_kernel(operation, out)) return;
+  const ir::Region& region = *operation.regions[0];
+  for (size_t i = 0; i < operation.operands.size(); ++i)
+    at(region.arguments[i]) = at(operation.operands[i]);
+  build_region(region, out);
+  for (size_t r = 0; r < region.results.size(); ++r)
+    at(operation.results[r]) = at(region.results[r]);
+}
+
+bool PlanBuilder::build_claimed_kernel(const ir::Operation& operation,
+                                       std::vector<Instruction>& out) {
+  std::vector<Layout> operands, results;
+  for (const ir::Value* v : operation.operands) {
+    if (at(v).dynamic) return false;
+    Layout layout = operand_layout(v->id);
+    if (!layout.is_contiguous()) layout = Layout::contiguous(layout.dtype, layout.shape);
+    operands.push_back(std::move(layout));
+  }
+  for (const ir::Value* v : operation.results) {
+    const auto layout = static_layout(v->type);
+    if (!layout) return false;
+    results.push_back(*layout);
+  }
+  const SymbolLookup symbols = [&](const std::string& name) { return plan_.symbol(name); };
+  Instruction instruction;
+  instruction.kernel = compiler::compile_region(
+      {operation, operands, results, symbols, plan_.options_.target.device});
+  if (!instruction.kernel) return false;
+  instruction.operation = &operation;
+  instruction.position = span_[&operation].second;
+  for (const ir::Value* v : operation.operands)
+    instruction.operands.push_back(packed(v, instruction.position, out));
+  for (const ir::Value* v : operation.results) {
+    place_new(v, instruction.position, "plugin.region");
+    instruction.results.push_back(v->id);
+  }
+  set_scratch(instruction);
+  out.push_back(std::move(instruction));
+  return true;
 }
 
 bool PlanBuilder::reads_whole(const ir::Operation& first, const ir::Value* argument) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstring>
 #include <map>
 
 #include "ir/tracer.h"
@@ -46,6 +47,36 @@ TEST(Clients, WithLongerStructsWork) {
   load(client("longer"));
   EXPECT_EQ(eager("longer.thrice", Array::scalar(5.0f)).number(), 15);
   EXPECT_EQ(eager("longer.thrice", Array::from<float>({1, 2}, {2})).number(1), 6);
+}
+
+TEST(Clients, ForAnEarlierVersionHaveItsStructs) {
+  EXPECT_EQ(read_info(client("target_minor")).abi_minor, 0u);
+  load(client("target_minor"));
+  EXPECT_EQ(eager("target_minor.twice", Array::from<float>({1, 2, 3}, {3})).number(2), 6);
+
+  void* const library = dlopen(client("target_minor").c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const before = dlopen(client("frozen_layout").c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_TRUE(library && before) << dlerror();
+  const auto today = reinterpret_cast<const size_t* (*)()>(dlsym(library, "target_sizes"));
+  const auto frozen = reinterpret_cast<const size_t* (*)(size_t*)>(dlsym(before, "frozen_sizes"));
+  size_t count = 0;
+  const size_t* const sizes = frozen(&count);
+  for (size_t i = 0; i < count; ++i) EXPECT_EQ(today()[i], sizes[i]) << "struct " << i;
+
+  // A host of version 1.0 gives it structs that end early.
+  const auto entry =
+      reinterpret_cast<paddle_plugin_main_function>(dlsym(library, "paddle_plugin_main"));
+  const size_t end = offsetof(paddle_plugin, start) + sizeof(paddle_plugin::start);
+  std::vector<std::byte> memory(end + 64, std::byte{0x5a});
+  auto* const plugin = reinterpret_cast<paddle_plugin*>(memory.data());
+  std::memset(plugin, 0, end);
+  plugin->struct_size = static_cast<uint32_t>(end);
+  paddle_host host{};
+  host.struct_size = static_cast<uint32_t>(sizes[2]);
+  EXPECT_EQ(entry(&host, plugin), PADDLE_OK);
+  EXPECT_NE(plugin->kernels, nullptr);
+  EXPECT_EQ(plugin->needs_minor, 0u);
+  for (size_t i = end; i < memory.size(); ++i) EXPECT_EQ(memory[i], std::byte{0x5a}) << i;
 }
 
 TEST(Clients, FieldsAreWhereTheyWereInThePreviousHeaders) {

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "compiler/passes/rules/rule.h"
+#include "compiler/region_compilers.h"
 #include "config/overrides.h"
 
 namespace paddle::train {
@@ -38,6 +39,19 @@ void read_left_out(const config::Node& list, compiler::CompileOptions& compile,
     }
 }
 
+/// `compile.compiler`: the name of a compiler that a plug-in has added, or none.
+std::string read_compiler(const config::Node& given, config::Diagnostics& diagnostics) {
+  if (given.text == "none") return "";
+  const std::vector<std::string> names = compiler::region_compilers().names();
+  if (std::ranges::find(names, given.text) == names.end())
+    diagnostics.add(ErrorCode::kConfig,
+                    str("compile.compiler: there is no compiler '", given.text, "'",
+                        names.empty() ? ": no plug-in with a compiler is loaded"
+                                      : did_you_mean(given.text, names)),
+                    given.location());
+  return given.text;
+}
+
 }  // namespace
 
 Schema compile_schema() {
@@ -62,6 +76,8 @@ Schema compile_schema() {
   compile.add("passes",
               Spec::list(Spec::text())
                   .doc("which passes of plug-ins run, such as [acme.fold_scales]; by default all"));
+  compile.add("compiler", Spec::text().doc("which compiler of plug-ins takes regions of functions, "
+                                           "such as acme.loops, or none; by default all"));
   compile.add("leave_out",
               Spec::list(Spec::text())
                   .doc("optimizations that do not run, such as [fold_batch_norm, cse]: "
@@ -86,6 +102,8 @@ void read_compile(const config::Section& section, RunConfig& config,
     diagnostics.guard(
         [&] { compile.rules = passes::read_rules(config::resolve_path(section.at("rules"))); });
   if (section.has("passes")) compile.added = read_passes(section.at("passes"), diagnostics);
+  if (section.has("compiler"))
+    compile.compiler = read_compiler(section.at("compiler"), diagnostics);
   if (section.has("leave_out")) read_left_out(section.at("leave_out"), compile, diagnostics);
 }
 

@@ -10,7 +10,8 @@
  * 3. Functions that are added later may be null. An unknown value of an enumeration is answered
  *    with PADDLE_USAGE.
  * 4. The major version is in the note of the file (PADDLE_PLUGIN_NOTE) and grows only if rule 1 is
- *    broken. A plug-in that needs a later minor version of the host states it in `needs_minor`.
+ *    broken. A plug-in that needs a later minor version of the host states it in `needs_minor`;
+ *    PADDLE_PLUGIN_TARGET_MINOR hides what later versions than it have added.
  * 5. New areas are new tables, by name: `host->table("paddle.graph", 1)`.
  *
  * The interface has not been released yet: until 1.0 it may change. */
@@ -23,7 +24,17 @@ extern "C" {
 #endif
 
 #define PADDLE_PLUGIN_ABI_MAJOR 1
-#define PADDLE_PLUGIN_ABI_MINOR 2
+#define PADDLE_PLUGIN_ABI_MINOR 3
+
+/* The minor version that a plug-in is built for. Define it before the first of these headers to
+ * leave out what came later: the plug-in then also loads in programs of that version. */
+#ifndef PADDLE_PLUGIN_TARGET_MINOR
+#define PADDLE_PLUGIN_TARGET_MINOR PADDLE_PLUGIN_ABI_MINOR
+#endif
+#if PADDLE_PLUGIN_TARGET_MINOR < 0 || PADDLE_PLUGIN_TARGET_MINOR > PADDLE_PLUGIN_ABI_MINOR
+#error \
+    "PADDLE_PLUGIN_TARGET_MINOR: these headers have the minor versions 0 to PADDLE_PLUGIN_ABI_MINOR"
+#endif
 
 /* Whether a struct of `size` bytes holds the field. */
 #define PADDLE_PLUGIN_COVERS(type, field, size) \
@@ -102,13 +113,17 @@ typedef struct paddle_plugin_note {
   char name[64];
   char version[32];
 } paddle_plugin_note;
-#define PADDLE_PLUGIN_NOTE(plugin_name, plugin_version)                                           \
-  __attribute__((                                                                                 \
-      used, aligned(4),                                                                           \
-      section(                                                                                    \
-          ".note.paddle"))) static const struct paddle_plugin_note paddle_note_of_this_plugin = { \
-      7,           104,           1, "paddle", PADDLE_PLUGIN_ABI_MAJOR, PADDLE_PLUGIN_ABI_MINOR,  \
-      plugin_name, plugin_version}
+#define PADDLE_PLUGIN_NOTE(plugin_name, plugin_version)                           \
+  __attribute__((used, aligned(4),                                                \
+                 section(".note.paddle"))) static const struct paddle_plugin_note \
+      paddle_note_of_this_plugin = {7,                                            \
+                                    104,                                          \
+                                    1,                                            \
+                                    "paddle",                                     \
+                                    PADDLE_PLUGIN_ABI_MAJOR,                      \
+                                    PADDLE_PLUGIN_TARGET_MINOR,                   \
+                                    plugin_name,                                  \
+                                    plugin_version}
 
 /* Stands before `paddle_plugin_main`, the only symbol that a plug-in exports. */
 #ifdef __cplusplus

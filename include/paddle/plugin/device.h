@@ -111,6 +111,8 @@ typedef struct paddle_device_api {
   /* A line about the device: its name, its capabilities and the version of its driver. */
   const char* (*describe)(int device);
 
+#if PADDLE_PLUGIN_TARGET_MINOR >= 1
+  /* Since 1.1. */
   int (*properties)(int device, paddle_device_properties* properties);
   int (*statistics)(int device, paddle_device_statistics* statistics);
 
@@ -152,6 +154,7 @@ typedef struct paddle_device_api {
   int (*launch_graph)(paddle_graph graph, paddle_stream stream);
   /* Takes effect once the launches that are queued now are done. */
   int (*destroy_graph)(paddle_graph graph);
+#endif
 } paddle_device_api;
 
 #ifdef __cplusplus

@@ -63,10 +63,12 @@ typedef struct paddle_host {
   size_t (*attr_floats)(const paddle_request* request, int32_t index, const double** values);
   paddle_dtype (*attr_dtype)(const paddle_request* request, int32_t index);
 
+#if PADDLE_PLUGIN_TARGET_MINOR >= 2
   /* Since 1.2. */
 
   /* Appends to the text that the call gives back. From the thread of the call. */
   void (*write)(paddle_call* call, const char* text);
+#endif
 } paddle_host;
 
 #ifdef __cplusplus

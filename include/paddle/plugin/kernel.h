@@ -28,10 +28,12 @@ typedef struct paddle_run {
   void* const* results;        /* null where unused */
   const char* location;        /* "file:line:column" of the operation in the model, or "" */
 
+#if PADDLE_PLUGIN_TARGET_MINOR >= 2
   /* Since 1.2. Memory for a result whose shape only `run` knows, as that of an operation with the
    * trait `run_time_shape`; once for each result, instead of `results`. Null after an error, which
    * is set. Null itself for other operations. */
   void* (*allocate_result)(paddle_call* call, uint32_t result, const int64_t* shape, int32_t rank);
+#endif
 } paddle_run;
 
 enum {
@@ -50,9 +52,11 @@ typedef struct paddle_instance {
   size_t scratch_bytes;
   const char* implementation; /* the name of the algorithm, for profiles; may be null */
 
+#if PADDLE_PLUGIN_TARGET_MINOR >= 1
   /* Since 1.1. */
   uint64_t unread; /* bit i: `run` does not read operand i */
   uint32_t flags;
+#endif
 } paddle_instance;
 
 typedef struct paddle_kernel {

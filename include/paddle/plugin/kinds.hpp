@@ -56,6 +56,8 @@ paddle_status guarded(paddle_call* call, const F& f) noexcept {
   }
 }
 
+#if PADDLE_PLUGIN_TARGET_MINOR >= 2
+
 // --- transports ---
 
 /// The rank that opens a transport.
@@ -297,5 +299,6 @@ paddle_reader reader_of(const char* name, const char* doc, const char* keys) {
   };
   return out;
 }
+#endif
 
 }  // namespace paddle::plugin

@@ -6,6 +6,7 @@
 #include "paddle/plugin/comm.h"
 #include "paddle/plugin/data.h"
 #include "paddle/plugin/device.h"
+#include "paddle/plugin/graph.h"
 #include "paddle/plugin/host.h"
 #include "paddle/plugin/kernel.h"
 #include "paddle/plugin/operation.h"
@@ -32,11 +33,13 @@ typedef struct paddle_plugin {
   /* After everything was checked and registered; may be null. */
   paddle_status (*start)(const paddle_host* host, paddle_call* call);
 
+#if PADDLE_PLUGIN_TARGET_MINOR >= 1
   /* Since 1.1. A kernel may name one of these devices as its backend. */
   uint32_t device_count;
   uint32_t reserved;
   const paddle_device_api* const* devices;
-
+#endif
+#if PADDLE_PLUGIN_TARGET_MINOR >= 2
   /* Since 1.2. */
   uint32_t transport_count;
   uint32_t table_count;
@@ -48,6 +51,13 @@ typedef struct paddle_plugin {
   const char* rewrite_rules;  /* as in a file of rules (docs/guide/rewrites.md); null: none */
   const char* sharding_rules; /* YAML: rules by operation, as `parallel.rules` of a config */
   const paddle_reader* const* readers;
+#endif
+#if PADDLE_PLUGIN_TARGET_MINOR >= 3
+  /* Since 1.3. */
+  uint32_t compiler_count;
+  uint32_t reserved_too;
+  const paddle_compiler* const* compilers;
+#endif
 } paddle_plugin;
 
 /* The entry. It fills in the struct and must not start threads, open devices or print.

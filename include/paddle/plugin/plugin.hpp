@@ -16,7 +16,7 @@
 //   }
 //
 // Exceptions of kernels and passes become errors of the call. Transports, tables and readers are
-// classes (kinds.hpp).
+// classes (kinds.hpp), as are compilers (graph.hpp).
 
 #include <cstring>
 #include <exception>
@@ -26,83 +26,12 @@
 #include <utility>
 #include <vector>
 
+#include "paddle/plugin/calls.hpp"
+#include "paddle/plugin/graph.hpp"
 #include "paddle/plugin/kinds.hpp"
 #include "paddle/plugin/plugin.h"
 
 namespace paddle::plugin {
-
-/// The shapes and attributes of an operation that is prepared.
-class Request {
- public:
-  Request(const paddle_host* host, const paddle_request* request) : host_(host), raw_(request) {}
-  uint32_t operands() const { return raw_->operand_count; }
-  const paddle_view& operand(uint32_t i) const { return *raw_->operands[i]; }
-  const paddle_view& result(uint32_t i) const { return *raw_->results[i]; }
-  /// Attributes; 0, "" or an empty list where there is none of the name.
-  double number(const char* name) const { return host_->attr_float(raw_, index(name)); }
-  int64_t integer(const char* name) const { return host_->attr_int(raw_, index(name)); }
-  bool flag(const char* name) const { return host_->attr_bool(raw_, index(name)) != 0; }
-  std::string_view text(const char* name) const {
-    const char* const value = host_->attr_text(raw_, index(name));
-    return value ? value : "";
-  }
-  std::vector<int64_t> integers(const char* name) const {
-    const int64_t* values = nullptr;
-    const size_t count = host_->attr_ints(raw_, index(name), &values);
-    return {values, values + count};
-  }
-
- private:
-  int32_t index(const char* name) const { return host_->attr_index(raw_, name); }
-  const paddle_host* host_;
-  const paddle_request* raw_;
-};
-
-/// The arguments of a run.
-class Run {
- public:
-  /// Shapes, dtypes and what `Kernel::prepare` made, which stay the same in all runs.
-  struct Layout {
-    std::vector<std::vector<int64_t>> operands, results;
-    std::vector<paddle_dtype> operand_dtypes;
-  };
-  Run(const paddle_host* host, const paddle_run* run, const Layout* layout)
-      : host_(host), raw_(run), layout_(layout) {}
-  /// The elements of an operand; null if it is absent.
-  template <class T>
-  const T* in(uint32_t i) const {
-    return static_cast<const T*>(raw_->operands[i]);
-  }
-  /// The elements of a result; null if nothing uses it.
-  template <class T>
-  T* out(uint32_t i) const {
-    return static_cast<T*>(raw_->results[i]);
-  }
-  const std::vector<int64_t>& shape(uint32_t operand) const { return layout_->operands[operand]; }
-  const std::vector<int64_t>& result_shape(uint32_t i) const { return layout_->results[i]; }
-  paddle_dtype dtype(uint32_t operand) const { return layout_->operand_dtypes[operand]; }
-  /// The number of elements of an operand.
-  int64_t count(uint32_t operand) const {
-    int64_t n = 1;
-    for (const int64_t size : shape(operand)) n *= size;
-    return n;
-  }
-  /// Calls body(begin, end) over ranges of at least `grain` elements that cover 0 to `count`.
-  template <class Body>
-  void parallel(int64_t count, int64_t grain, const Body& body) const {
-    host_->parallel_for(
-        raw_->call, count, grain,
-        [](void* context, int64_t begin, int64_t end) {
-          (*static_cast<const Body*>(context))(begin, end);
-        },
-        const_cast<Body*>(&body));
-  }
-
- private:
-  const paddle_host* host_;
-  const paddle_run* raw_;
-  const Layout* layout_;
-};
 
 /// What a plug-in offers, as PADDLE_PLUGIN fills it in. It lives to the end of the process.
 class Plugin {
@@ -121,15 +50,18 @@ class Plugin {
     kernels_.push_back(
         {sizeof(paddle_kernel), operation, backend, dtypes, prepares()[entries().size() - 1]});
   }
+#if PADDLE_PLUGIN_TARGET_MINOR >= 2
   /// A transport of the class T: see transport_of.
   template <class T>
   void transport(const char* name, const char* doc) {
     transports_.push_back(transport_of<T>(name, doc));
+    needs(2);
   }
   /// A table of the class T: see table_of.
   template <class T>
   void table(const char* name, const char* doc) {
     tables_.push_back(table_of<T>(name, doc));
+    needs(2);
   }
   /// The text of a module that computes the same as `module`; nothing if it stays as it is.
   using Pass = std::optional<std::string> (*)(std::string_view module);
@@ -137,20 +69,38 @@ class Plugin {
   /// pass.h.
   void pass(const char* name, int32_t stage, uint32_t flags, Pass run,
             const char* after = nullptr) {
+    needs(2);
     pass_entries().push_back(run);
     if (pass_entries().size() > kMaxPasses) return;  // fill() fails
     passes_.push_back({sizeof(paddle_pass), stage, name, after, flags, 0,
                        pass_functions()[pass_entries().size() - 1]});
   }
   /// Rewrite rules, as in a file of them.
-  void rewrite_rules(const char* text) { rewrite_rules_ = text; }
+  void rewrite_rules(const char* text) {
+    rewrite_rules_ = text;
+    needs(2);
+  }
   /// How operations are split over ranks, as `parallel.rules` in a config.
-  void sharding_rules(const char* text) { sharding_rules_ = text; }
+  void sharding_rules(const char* text) {
+    sharding_rules_ = text;
+    needs(2);
+  }
   /// A reader of the class T, with the keys of its datasets as YAML: see reader_of.
   template <class T>
   void reader(const char* name, const char* doc, const char* keys) {
     readers_.push_back(reader_of<T>(name, doc, keys));
+    needs(2);
   }
+#endif
+#if PADDLE_PLUGIN_TARGET_MINOR >= 3
+  /// A compiler of the class T for the CPU; `flags` are those of graph.h: see compiler_of.
+  template <class T>
+  void compiler(const char* name, const char* doc, uint32_t flags = 0,
+                uint32_t least_operations = 0) {
+    compilers_.push_back(compiler_of<T>(name, doc, flags, least_operations));
+    needs(3);
+  }
+#endif
   void summary(const char* text) { summary_ = text; }
 
   /// The number of kernels and of passes that a plug-in may have in this layer.
@@ -161,9 +111,6 @@ class Plugin {
     host() = table;
     for (const paddle_operation& each : schemas_) operation_list_.push_back(&each);
     for (const paddle_kernel& each : kernels_) kernel_list_.push_back(&each);
-    for (const paddle_transport& each : transports_) transport_list_.push_back(&each);
-    for (const paddle_table& each : tables_) table_list_.push_back(&each);
-    for (const paddle_reader& each : readers_) reader_list_.push_back(&each);
     to->name = name;
     to->version = version;
     to->summary = summary_;
@@ -171,22 +118,9 @@ class Plugin {
     to->operations = operation_list_.data();
     to->kernel_count = static_cast<uint32_t>(kernel_list_.size());
     to->kernels = kernel_list_.data();
-    to->transport_count = static_cast<uint32_t>(transport_list_.size());
-    to->transports = transport_list_.data();
-    to->table_count = static_cast<uint32_t>(table_list_.size());
-    to->tables = table_list_.data();
-    to->reader_count = static_cast<uint32_t>(reader_list_.size());
-    to->readers = reader_list_.data();
-    for (const paddle_pass& each : passes_) pass_list_.push_back(&each);
-    to->pass_count = static_cast<uint32_t>(pass_list_.size());
-    to->passes = pass_list_.data();
-    to->rewrite_rules = rewrite_rules_;
-    to->sharding_rules = sharding_rules_;
-    if (!passes_.empty() || !transports_.empty() || !tables_.empty() || !readers_.empty() ||
-        rewrite_rules_ || sharding_rules_)
-      to->needs_minor = 2;
-    const bool fits = entries().size() <= kMaxKernels && pass_entries().size() <= kMaxPasses;
-    return fits ? PADDLE_OK : PADDLE_USAGE;
+    fill_kinds(to);
+    to->needs_minor = needs_minor_;
+    return entries().size() <= kMaxKernels && passes_fit() ? PADDLE_OK : PADDLE_USAGE;
   }
 
  private:
@@ -198,14 +132,35 @@ class Plugin {
     Kernel run;
     Run::Layout layout;
   };
+  void needs(uint32_t minor) { needs_minor_ = minor > needs_minor_ ? minor : needs_minor_; }
+#if PADDLE_PLUGIN_TARGET_MINOR >= 2
+  template <class T>
+  static void list(const std::vector<T>& all, std::vector<const T*>& pointers, uint32_t& count,
+                   const T* const*& to) {
+    for (const T& each : all) pointers.push_back(&each);
+    count = static_cast<uint32_t>(all.size());
+    to = pointers.data();
+  }
+  void fill_kinds(paddle_plugin* to) {
+    list(transports_, transport_list_, to->transport_count, to->transports);
+    list(tables_, table_list_, to->table_count, to->tables);
+    list(readers_, reader_list_, to->reader_count, to->readers);
+    list(passes_, pass_list_, to->pass_count, to->passes);
+    to->rewrite_rules = rewrite_rules_;
+    to->sharding_rules = sharding_rules_;
+#if PADDLE_PLUGIN_TARGET_MINOR >= 3
+    list(compilers_, compiler_list_, to->compiler_count, to->compilers);
+#endif
+  }
+  static bool passes_fit() { return pass_entries().size() <= kMaxPasses; }
+#else
+  void fill_kinds(paddle_plugin*) {}
+  static bool passes_fit() { return true; }
+#endif
   using Prepare = paddle_status (*)(paddle_call*, const paddle_request*, paddle_instance*);
 
   static std::vector<Entry>& entries() {
     static std::vector<Entry> all;
-    return all;
-  }
-  static std::vector<Pass>& pass_entries() {
-    static std::vector<Pass> all;
     return all;
   }
   static bool is_contiguous(const paddle_view& view) {
@@ -245,6 +200,11 @@ class Plugin {
       return host()->fail(call, PADDLE_INTERNAL, error.what());
     }
   }
+#if PADDLE_PLUGIN_TARGET_MINOR >= 2
+  static std::vector<Pass>& pass_entries() {
+    static std::vector<Pass> all;
+    return all;
+  }
   static paddle_status run_pass(size_t entry, paddle_call* call, const char* module) {
     try {
       const std::optional<std::string> text = pass_entries()[entry](module);
@@ -266,6 +226,7 @@ class Plugin {
   static const PassFunction* pass_functions() {
     return pass_table(std::make_index_sequence<kMaxPasses>());
   }
+#endif
   /// A function of C for each kernel.
   template <size_t... kIndex>
   static const Prepare* table(std::index_sequence<kIndex...>) {
@@ -281,6 +242,7 @@ class Plugin {
   std::vector<paddle_kernel> kernels_;
   std::vector<const paddle_operation*> operation_list_;
   std::vector<const paddle_kernel*> kernel_list_;
+#if PADDLE_PLUGIN_TARGET_MINOR >= 2
   std::vector<paddle_transport> transports_;
   std::vector<const paddle_transport*> transport_list_;
   std::vector<paddle_table> tables_;
@@ -289,7 +251,14 @@ class Plugin {
   std::vector<const paddle_reader*> reader_list_;
   std::vector<paddle_pass> passes_;
   std::vector<const paddle_pass*> pass_list_;
-  const char *summary_ = nullptr, *rewrite_rules_ = nullptr, *sharding_rules_ = nullptr;
+  const char *rewrite_rules_ = nullptr, *sharding_rules_ = nullptr;
+#endif
+#if PADDLE_PLUGIN_TARGET_MINOR >= 3
+  std::vector<paddle_compiler> compilers_;
+  std::vector<const paddle_compiler*> compiler_list_;
+#endif
+  const char* summary_ = nullptr;
+  uint32_t needs_minor_ = 0;
 };
 
 }  // namespace paddle::plugin

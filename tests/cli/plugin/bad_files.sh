@@ -106,6 +106,13 @@ static paddle_status open_rows(paddle_call* call, const paddle_options* options,
 }
 static const paddle_reader reader = {.struct_size = sizeof reader, .name = "rows", .keys = KEYS, .open = open_rows};
 static const paddle_reader* const readers[] = {&reader};
+static paddle_status supports(paddle_call* call, const char* operation, const paddle_request* request) {
+  (void)call, (void)operation, (void)request;
+  return PADDLE_DECLINED;
+}
+static const paddle_compiler compiler = {.struct_size = COMPILER_SIZE, .name = COMPILER_NAME, .device = COMPILER_DEVICE,
+                                         .supports = supports};
+static const paddle_compiler* const compilers[] = {&compiler};
 #ifdef HIDDEN
 static __attribute__((used))
 #else
@@ -126,6 +133,8 @@ paddle_status paddle_plugin_main(const paddle_host* host, paddle_plugin* plugin)
   plugin->devices = devices;
   plugin->reader_count = READERS;
   plugin->readers = readers;
+  plugin->compiler_count = COMPILERS;
+  plugin->compilers = compilers;
   if (START) plugin->start = start;
   if (UNDEFINED) of_nobody();
   return STATUS;
@@ -137,7 +146,8 @@ native() {
   shift 2
   declare -A values=([OPERATION_SIZE]="sizeof operation" [KERNEL_OF]='"abs"' [BACKEND]='"cpu"'
     [SCHEMA]='"one: {signature: (x:T) -> out, doc: One., body: x}"' [DTYPES]='"float32"' [PREPARE]=prepare [STAGE]=1
-    [PASS_NAME]='"look"' [KEYS]='""' [NEEDS]=0 [KERNELS]=1 [PASSES]=1 [DEVICES]=0 [READERS]=0 [START]=0 [UNDEFINED]=0
+    [PASS_NAME]='"look"' [KEYS]='""' [NEEDS]=0 [KERNELS]=1 [PASSES]=1 [DEVICES]=0 [READERS]=0 [COMPILERS]=0
+    [COMPILER_SIZE]="sizeof compiler" [COMPILER_NAME]='"loops"' [COMPILER_DEVICE]=0 [START]=0 [UNDEFINED]=0
     [STATUS]=PADDLE_OK)
   values[OPERATION]="&operation"
   for definition in "$@"; do
@@ -173,6 +183,10 @@ native 6 "there is no stage 77" STAGE=77
 native 6 "'Look': a name has lower-case letters" 'PASS_NAME="Look"'
 native 6 "device 0: the table of a device lacks functions" DEVICES=1
 native 6 "reader" READERS=1
+native 6 "compiler loops: supports and compile must be set" COMPILERS=1
+native 6 "compiler 0: its struct_size 8 is too small" COMPILERS=1 COMPILER_SIZE=8
+native 6 "compiler 0: expected a name of lower-case letters" COMPILERS=1 'COMPILER_NAME="Loops"'
+native 6 "more than 64 compilers" COMPILERS=65
 native 6 "start: no key is plugged in" START=1
 
 native 0 ""

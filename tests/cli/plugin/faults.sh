@@ -15,7 +15,7 @@ rows = [struct.pack("<i4f", 4, *(random.random() for _ in range(4))) for _ in ra
 open(sys.argv[1], "wb").write(b"".join(rows))
 P
 
-for source in device.c operators.c passes.cc reader.cc transport.cc table.cc; do
+for source in device.c operators.c passes.cc reader.cc transport.cc table.cc compiler.cc; do
   ok "$plugin" build "$faulty/$source" -o "$folder/${source%.*}.so"
   [[ ! -s "$folder/error" ]] || fail "$source: the compiler says something"
   status="$(run_bounded "$plugin" check "$folder/${source%.*}.so" --quick --key "path=$folder/rows.fvecs")"

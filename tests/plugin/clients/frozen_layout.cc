@@ -20,6 +20,15 @@ extern "C" __attribute__((visibility("default"))) const Field* frozen_fields(siz
   return fields;
 }
 
+extern "C" __attribute__((visibility("default"))) const size_t* frozen_sizes(size_t* count) {
+  static const size_t sizes[] = {sizeof(paddle_view),     sizeof(paddle_request),
+                                 sizeof(paddle_host),     sizeof(paddle_run),
+                                 sizeof(paddle_instance), sizeof(paddle_kernel),
+                                 sizeof(paddle_plugin),   sizeof(paddle_device_api)};
+  *count = sizeof sizes / sizeof *sizes;
+  return sizes;
+}
+
 extern "C" __attribute__((visibility("default"))) const void* frozen_device() {
   static const paddle_device_api device = host_device("frozen_device");
   return &device;

@@ -225,12 +225,15 @@ class Fuser {
   }
 
   void append_group(const std::vector<size_t>& nodes, size_t group) {
-    std::vector<FusedMember> members;
+    Members members;
+    std::unordered_set<const Value*> results;
     for (const size_t m : nodes) {
-      const bool used_outside_group = used_outside(m, group);
-      members.push_back({std::move(nodes_[m].operation), used_outside_group});
+      if (used_outside(m, group)) results.insert(nodes_[m].operation->results[0]);
+      members.push_back(std::move(nodes_[m].operation));
     }
-    region_.operations.push_back(make_fused(function_, std::move(members)));
+    region_.operations.push_back(make_fused(function_, std::move(members), [&](const Value* value) {
+      return results.count(value) > 0;
+    }));
   }
 
   Function& function_;

@@ -42,16 +42,17 @@ void fuse_epilogues(ir::Function& function, const CanFuseEpilogue& can_fuse_epil
     }
     if (chain.size() == 1) continue;
     const Iterator last = positions[chain.back()];
-    std::vector<FusedMember> members;
-    for (const Operation* o : chain)
-      members.push_back({std::move(*positions[o]), o == chain.back()});
+    const Value* const result = chain.back()->results[0];
+    Members members;
+    for (const Operation* o : chain) members.push_back(std::move(*positions[o]));
     for (size_t i = 0; i + 1 < chain.size(); ++i) {
       const Iterator at = positions[chain[i]];
       if (it == at) ++it;
       operations.erase(at);
     }
     for (const Operation* o : chain) positions.erase(o);
-    *last = make_fused(function, std::move(members));
+    *last = make_fused(function, std::move(members),
+                       [&](const Value* value) { return value == result; });
   }
 }
 
