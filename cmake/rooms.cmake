@@ -78,8 +78,8 @@ set(PADDLE_COLD_ROOMS
 # They were a third of the compiler's time, and two thirds without optimization. Only optimized
 # builds by g++ use them unless PADDLE_PCH is ALL: in the other builds each file sees what it
 # includes, so that nothing is missing unseen. Kernels have compiler flags of their own, and so a
-# compiled copy of their own; base is smaller than the copy, and api hides its symbols. Commands and
-# tests add CLI11 and GoogleTest.
+# compiled copy of their own; base is smaller than the copy, and api hides its symbols. Tests add
+# GoogleTest.
 set(PADDLE_COMMON_HEADERS OFF)
 # A header is compiled from its source, never from an older compiled copy next to it, which ccache
 # would take for the source.
@@ -112,13 +112,15 @@ function(paddle_reuse_headers target owner)
     target_compile_options(${target} PRIVATE -fpch-preprocess)
   endif()
 endfunction()
-# Headers keep the optimization that they were compiled with: cold rooms (below) have a copy of
+# Headers keep the optimization that they were compiled with: cold rooms and commands have a copy of
 # their own, compiled for config.
 function(paddle_use_common_headers target room)
   if(room MATCHES "^(base|api|python)$")
     return()
-  elseif(room MATCHES "^(tensor|kernels|config)$")
+  elseif(room MATCHES "^(tensor|kernels)$")
     paddle_compile_headers(${target} common_headers.h)
+  elseif(room STREQUAL config)
+    paddle_compile_headers(${target} cold_headers.h)
   elseif(room IN_LIST PADDLE_COLD_ROOMS)
     paddle_reuse_headers(${target} paddle_config)
   else()
@@ -270,7 +272,7 @@ paddle_room(onnx DEPENDS base tensor ops ir autograd compiler runtime formats de
   LIBRARIES paddle_pcre2)
 paddle_embed_text(paddle_program table.rules table.h kProgramRules)
 paddle_room(paddle_program DEPENDS base tensor ops formats onnx)
-paddle_room(lang DEPENDS base config tensor ops ir runtime
+paddle_room(lang DEPENDS base config tensor ops ir autograd runtime
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(graph DEPENDS base config tensor formats LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(data DEPENDS base config tensor formats text graph
@@ -417,6 +419,12 @@ endif()
 # sets: the x86-64 baseline, AVX2 and AVX-512.
 target_compile_options(paddle_kernels PRIVATE
   $<$<CONFIG:Release>:-O3> -fno-math-errno -fno-trapping-math)
+# Those of GPUs compute nothing on the CPU.
+if(PADDLE_UNITY)
+  get_target_property(sources paddle_kernels SOURCES)
+  list(FILTER sources INCLUDE REGEX "/engine/kernels/cuda/")
+  paddle_group_sources(paddle_kernels 16 ${sources})
+endif()
 # Only processors without AVX2 run it, and -O3 triples its compile time.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/engine/kernels/packed/tiles_plain.cc PROPERTIES
   COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>")

@@ -9,7 +9,7 @@ target_link_libraries(paddle_cli PUBLIC paddle_engine CLI11::CLI11 nlohmann_json
   PRIVATE paddle_flags)
 target_compile_definitions(paddle_cli PRIVATE PADDLE_VERSION="${PROJECT_VERSION}"
   $<$<BOOL:${PADDLE_WITH_LLVM}>:PADDLE_WITH_LLVM>)
-paddle_compile_headers(paddle_cli command_headers.h)
+paddle_reuse_headers(paddle_cli paddle_config)
 if(PADDLE_UNITY)
   paddle_group_sources(paddle_cli 20 ${cli_sources})
 endif()
