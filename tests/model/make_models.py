@@ -1623,6 +1623,46 @@ def _(w, x):
             "d": F.conv2d(x, hat(0.25, 0.75, 0.75).expand(2, 4, 3, 3)), "e": 4 * torch.eye(3), "f": torch.ones(4).bool()}
 
 
+# ---- derivatives -----------------------------------------------------------------------------
+
+
+@case("derivatives", """
+    inputs: {x: "float32[n, 3]", v: "float32[n, 3]"}
+    blocks:
+      potential(x): |
+        h = tanh(linear(x, 8, name="first"))
+        return linear(h, 1, name="second")[:, 0]
+    model: |
+      energy = potential(x)
+      force = -grad(energy.sum(), x)
+      slope = grad(square(force).sum(), x)
+      y = stack([sin(x[:, 0] * x[:, 1]), x[:, 2] ** 3], 1)
+      pull = vjp([y, energy], x, [y, energy])
+      return energy, force, slope, jacobian(y, x, batch_axis=0), hessian(energy, x, batch_axis=0), jvp(y, x, v), pull
+    outputs: [energy, force, slope, jacobian, hessian, along, pull]
+    """, {"x": (4, 3), "v": (4, 3)})
+def _(w, x, v):
+    parts = [w("potential.first.weight", 3, 8), w("potential.first.bias", 8),
+             w("potential.second.weight", 8, 1), w("potential.second.bias", 1)]
+
+    def potential(row):
+        return (torch.tanh(row @ parts[0] + parts[1]) @ parts[2] + parts[3])[..., 0]
+
+    def both(row):
+        return torch.stack([torch.sin(row[0] * row[1]), row[2] ** 3])
+
+    x.requires_grad_()
+    energy = potential(x)
+    force = -torch.autograd.grad(energy.sum(), x, create_graph=True)[0]
+    slope, = torch.autograd.grad(force.square().sum(), x, create_graph=True)
+    y = torch.func.vmap(both)(x)
+    pull, = torch.autograd.grad([y, energy], x, [y.detach(), energy.detach()], create_graph=True)
+    return {"energy": energy, "force": force, "slope": slope,
+            "jacobian": torch.func.vmap(torch.func.jacrev(both))(x),
+            "hessian": torch.func.vmap(torch.func.hessian(potential))(x),
+            "along": torch.func.jvp(torch.func.vmap(both), (x.detach(),), (v,))[1], "pull": pull}
+
+
 # ---- making and checking --------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 // Calls: what a callee's name means, arguments, blocks and methods.
 #include <algorithm>
 
+#include "lang/eval/derivatives.h"
 #include "lang/eval/distributions.h"
 #include "lang/eval/evaluation.h"
 #include "lang/layers/initializer_words.h"
@@ -65,7 +66,8 @@ std::optional<Callable> Evaluation::find_callable(const std::string& name,
   }
   if (is_builtin(name)) return Callable{name, nullptr, nullptr, nullptr};
   if (op) return Callable{std::string(op->name()), op, nullptr, nullptr};
-  if (is_distribution_word(name)) return Callable{name, nullptr, nullptr, nullptr};
+  if (is_distribution_word(name) || is_derivative_word(name))
+    return Callable{name, nullptr, nullptr, nullptr};
   return std::nullopt;
 }
 
@@ -89,6 +91,7 @@ Callable Evaluation::resolve_callee(const std::string& name, const SourcePositio
   std::vector<std::string> names = op_names();
   for (const std::string_view builtin : builtin_names()) names.emplace_back(builtin);
   for (std::string& word : distribution_words()) names.push_back(std::move(word));
+  for (std::string& word : derivative_words()) names.push_back(std::move(word));
   if (program_) {
     for (const auto& block : program_->blocks) names.push_back(block->signature.name);
   }
@@ -181,6 +184,10 @@ Value Evaluation::call_target(const Callable& target, Arguments arguments, const
     if (auto value = call_distribution(*this, target, arguments, site, frame)) return *value;
   }
   if (target.op) return call_op(*target.op, std::move(arguments), site, frame);
+  if (is_derivative_word(target.name))
+    return with_location_scope(site.where, [&] {
+      return call_derivative(target.name, arguments.positional, arguments.named);
+    });
   return call_builtin(target.name, std::move(arguments), site, frame);
 }
 

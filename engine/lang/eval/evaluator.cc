@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "autograd/autograd.h"
+#include "lang/eval/derivatives.h"
 #include "lang/eval/distributions.h"
 #include "lang/eval/evaluation.h"
 
@@ -170,9 +172,10 @@ KnownNames known_names(const EvaluationOptions& options) {
   known.operations = op_names();
   for (const auto& [name, function] : options.functions) known.operations.push_back(name);
   for (std::string& word : distribution_words()) known.operations.push_back(std::move(word));
+  for (std::string& word : derivative_words()) known.operations.push_back(std::move(word));
   known.is_operation = [&options](const std::string& name) {
     return find_op(name) != nullptr || options.functions.count(name) > 0 ||
-           is_distribution_word(name);
+           is_distribution_word(name) || is_derivative_word(name);
   };
   return known;
 }
@@ -219,9 +222,14 @@ std::vector<NamedTensor> run_entry(const Program& program, const EntryPoint& ent
     return out;
   }
   Frame frame = evaluation.make_frame(entry.code, program.file);
+  // In eager mode the tape records what is computed from variables; a trace records everything.
+  const bool derives = !current_interpreter().traces() && differentiates(program);
   for (size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor& input = inputs[i];
+    const bool is_new = derives && is_differentiable(input.dtype()) && !input.requires_grad();
     // A cell of its own: writes into an input do not change the caller's value.
-    frame.locals[entry.inputs[i].name.text] = inputs[i].fresh_cell();
+    frame.locals[entry.inputs[i].name.text] =
+        (is_new ? autograd::variable(input) : input).fresh_cell();
   }
   std::vector<size_t> values;  // inputs other than masks
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -4,6 +4,7 @@
 
 #include "autograd/autocast.h"
 #include "autograd/autograd.h"
+#include "lang/eval/derivatives.h"
 #include "ops/core/operators.h"
 #include "ops/core/row_sparse.h"
 #include "ops/generated/creation.h"
@@ -12,7 +13,6 @@
 #include "ops/generated/reduce.h"
 #include "ops/generated/shape.h"
 #include "program/scoped_parameters.h"
-#include "train/step/step_derivatives.h"
 
 namespace paddle::train {
 namespace {
@@ -125,6 +125,25 @@ Step::Step(StepDefinition definition) : d_(std::move(definition)) {
   });
 }
 
+namespace {
+
+/// Whether something besides the updates differentiates: a model, the step itself or a metric.
+bool differentiates(const StepDefinition& definition) {
+  const auto in_call = [](const MetricCall& call) { return lang::differentiates(call.code); };
+  return lang::differentiates(definition.loss) || calls(definition.loss, "minimize_bfgs") ||
+         calls(definition.loss, "minimize_lbfgs") ||
+         std::any_of(definition.models.begin(), definition.models.end(),
+                     [](const program::NamedModel& model) {
+                       return lang::differentiates(*model.program);
+                     }) ||
+         std::any_of(definition.metrics.begin(), definition.metrics.end(),
+                     [&](const MetricDefinition& metric) {
+                       return std::any_of(metric.calls.begin(), metric.calls.end(), in_call);
+                     });
+}
+
+}  // namespace
+
 class Step::Scope {
  public:
   Scope(const StepDefinition& definition, program::ParameterBinding& ports, bool training) {
@@ -181,10 +200,12 @@ StepOutputs Step::run(program::ParameterBinding& ports, const StepInputs& inputs
   if (calls(d_.loss, "update")) {
     run_step_body(d_, inputs.fields, options, names, reach);
   } else {
-    for (const auto& [name, tensor] : inputs.fields) names.push_back({name, lang::Value(tensor)});
+    const std::map<std::string, Tensor> fields =
+        differentiates(d_) ? variables(inputs.fields) : inputs.fields;
+    for (const auto& [name, tensor] : fields) names.push_back({name, lang::Value(tensor)});
     for (const auto& [name, array] : d_.constants)
       names.push_back({name, lang::Value(Tensor(array))});
-    for (auto& output : run_model(d_.exported(), inputs.fields, options)) names.push_back(output);
+    for (auto& output : run_model(d_.exported(), fields, options)) names.push_back(output);
     const lang::Value loss = lang::run_code(d_.loss, names, options);
     if (!loss.is_tensor())
       throw Error(ErrorCode::kConfig, "loss: expected a tensor, found " + loss.describe(), where);
@@ -552,9 +573,8 @@ StepOutputs Step::apply(program::ParameterBinding& ports, const StepInputs& inpu
 }
 
 StepOutputs Step::evaluate(program::ParameterBinding& ports, const StepInputs& inputs) const {
-  // A step may differentiate before its updates.
   std::optional<autograd::NoGradScope> no_grad;
-  if (!differentiates(d_.loss)) no_grad.emplace();
+  if (!differentiates(d_)) no_grad.emplace();
   return forward(ports, inputs, false);
 }
 

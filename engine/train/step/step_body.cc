@@ -8,7 +8,6 @@
 #include "program/scoped_parameters.h"
 #include "tensor/region_depth.h"
 #include "train/step/step.h"
-#include "train/step/step_derivatives.h"
 #include "train/step/step_minimize.h"
 
 namespace paddle::train {
@@ -16,6 +15,12 @@ namespace paddle::train {
 bool calls(const lang::Code& code, std::string_view callee) {
   return std::any_of(code.sites.begin(), code.sites.end(),
                      [&](const lang::CallSite& site) { return site.callee == callee; });
+}
+
+std::map<std::string, Tensor> variables(std::map<std::string, Tensor> fields) {
+  for (auto& [name, tensor] : fields)
+    if (is_differentiable(tensor.dtype())) tensor = autograd::variable(tensor);
+  return fields;
 }
 
 lang::NamedValues run_model(const lang::Program& program,
@@ -178,9 +183,7 @@ UpdateCall read_update(const StepDefinition& definition, const std::vector<lang:
 void run_step_body(const StepDefinition& definition, Fields fields,
                    const lang::EvaluationOptions& options, lang::NamedValues& names,
                    const std::function<void(const UpdateCall&)>& on_update) {
-  // Variables, so that `grad` can differentiate with respect to them.
-  for (auto& [name, tensor] : fields)
-    if (is_differentiable(tensor.dtype())) tensor = autograd::variable(tensor);
+  fields = variables(std::move(fields));
   names.clear();
   for (const auto& [name, tensor] : fields) names.push_back({name, lang::Value(tensor)});
   for (const auto& [name, array] : definition.constants)
@@ -192,7 +195,6 @@ void run_step_body(const StepDefinition& definition, Fields fields,
     inside.functions[model.name.empty() ? "model" : model.name] =
         model_function(model, fields, options);
   }
-  add_derivatives(inside.functions);
   inside.functions["no_grad"] = no_grad;
   inside.functions["minimize_bfgs"] = minimize_function(false);
   inside.functions["minimize_lbfgs"] = minimize_function(true);

@@ -21,6 +21,9 @@ struct UpdateCall {
   int64_t every = 1;
 };
 
+/// Fields as variables, so that `grad` can differentiate by those that have gradients.
+std::map<std::string, Tensor> variables(std::map<std::string, Tensor> fields);
+
 /// The outputs of a model for inputs by name.
 lang::NamedValues run_model(const lang::Program& program,
                             const std::map<std::string, Tensor>& inputs,

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # jvp, vjp, jacobian and hessian in a step, eagerly and compiled, against torch.func
-# (derivatives_reference.py), and the calls that they reject.
+# (derivatives_reference.py), and the calls that they reject. A model and a metric that
+# differentiate: trained, evaluated, saved and exported.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
@@ -74,4 +75,42 @@ reject "jacobian(y, x)" "expected a known number of elements"
 reject "hessian(y, x, batch_axis=0)" "y must be one number per sample"
 reject "jacobian(y, x, batch_axis=1)" "batch_axis= takes 0 or none"
 reject "jacobian(y, x, batch_axs=0)" "did you mean 'batch_axis'"
+
+# y = (w * x)^2 and its slope 2 * w^2 * x, fitted to the slope of x^2.
+printf '0.5,1.5,1,3\n-0.25,2,-0.5,4\n' > slope.csv
+cat > slope.yaml <<'Y'
+precision: float64
+model:
+  inputs: {x: "float32[batch, 2]"}
+  model: |
+    w = param("w", [1], init=0.5)
+    y = (w * x) ** 2
+    return y, grad(y.sum(), x)
+  outputs: [y, slope]
+loss: mse_loss(slope, wanted)
+metrics:
+  from_model: average(mean(slope))
+  in_metric: average(mean(grad(square(y).sum(), x)))
+optimizer: {name: sgd, lr: 0.01}
+data:
+  batch_size: 2
+  train: &rows {kind: csv, path: slope.csv, header: false, fields: [{name: x, columns: ["0", "1"]}, {name: wanted, columns: ["2", "3"]}]}
+  valid: *rows
+train: {steps: 60}
+Y
+for mode in "" --eager; do
+  [[ "$(run_bounded "$train" slope.yaml --output "slope$mode" $mode)" == 0 ]] || fail "a model with a gradient $mode"
+  python3 - "slope$mode/metrics.jsonl" <<'P' || fail "the slope is another one $mode"
+import json, sys
+found = [line for line in map(json.loads, open(sys.argv[1])) if line["kind"] == "valid"][-1]
+x = [0.5, 1.5, -0.25, 2]
+wanted = {"loss": 0, "from_model": sum(2 * v for v in x) / 4, "in_metric": sum(4 * v**3 for v in x) / 4}
+bad = {k: (found.get(k), v) for k, v in wanted.items() if abs(found.get(k, 1e9) - v) > 1e-6}
+print(bad)
+sys.exit(bool(bad))
+P
+done
+"$bin/paddle-infer" slope --data valid --output out.csv > /dev/null || fail "prediction of a run whose model differentiates"
+"$bin/paddle-export" slope -o slope.onnx > export.txt || fail "export of a gradient"
+grep -q "agrees with the model" export.txt || fail "the exported gradient differs"
 finish

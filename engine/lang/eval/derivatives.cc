@@ -1,16 +1,16 @@
-#include "train/step/step_derivatives.h"
+#include "lang/eval/derivatives.h"
 
+#include <algorithm>
 #include <array>
 
 #include "autograd/autograd.h"
 #include "autograd/derivatives.h"
 #include "ops/core/operators.h"
-#include "train/step/step_body.h"
 
-namespace paddle::train {
+namespace paddle::lang {
 namespace {
 
-using Positional = std::vector<lang::Value>;
+using Positional = std::vector<Value>;
 
 struct TensorArgument {
   Tensors tensors;
@@ -18,10 +18,10 @@ struct TensorArgument {
 };
 
 /// A tensor or a list of tensors.
-TensorArgument tensors_of(std::string_view callee, const lang::Value& value) {
+TensorArgument tensors_of(std::string_view callee, const Value& value) {
   TensorArgument out;
   out.list = value.items() != nullptr;
-  for (const lang::Value& item : out.list ? *value.items() : lang::ValueList{value}) {
+  for (const Value& item : out.list ? *value.items() : ValueList{value}) {
     if (!item.is_tensor())
       fail(ErrorCode::kConfig, callee, ": expected a tensor, found ", item.describe());
     out.tensors.push_back(item.tensor());
@@ -29,15 +29,15 @@ TensorArgument tensors_of(std::string_view callee, const lang::Value& value) {
   return out;
 }
 
-lang::Value as_value(const Tensors& tensors, bool list) {
-  if (!list) return lang::Value(tensors[0]);
-  lang::ValueList out;
+Value as_value(const Tensors& tensors, bool list) {
+  if (!list) return Value(tensors[0]);
+  ValueList out;
   for (const Tensor& t : tensors) out.emplace_back(t);
-  return lang::Value::list(std::move(out));
+  return Value::list(std::move(out));
 }
 
 /// The vectors of a product, which have the shapes of `like`.
-Tensors vectors_of(std::string_view callee, const lang::Value& value, const Tensors& like,
+Tensors vectors_of(std::string_view callee, const Value& value, const Tensors& like,
                    std::string_view of_what) {
   Tensors out = tensors_of(callee, value).tensors;
   if (out.size() != like.size())
@@ -51,7 +51,7 @@ Tensors vectors_of(std::string_view callee, const lang::Value& value, const Tens
 }
 
 void require_arguments(std::string_view callee, const Positional& positional,
-                       const lang::NamedValues& named, size_t count, std::string_view form) {
+                       const NamedValues& named, size_t count, std::string_view form) {
   if (positional.size() != count || !named.empty())
     fail(ErrorCode::kConfig, callee, " is called as ", form);
 }
@@ -64,7 +64,7 @@ Tensors gradients_or_zeros(const Tensors& y, const Tensors& x, const Tensors& co
 }
 
 /// `grad(y, x)`: the gradient of the sum of y, by a tensor or a list of them.
-lang::Value gradient(const Positional& positional, const lang::NamedValues& named) {
+Value gradient(const Positional& positional, const NamedValues& named) {
   if (positional.size() != 2 || !named.empty() || !positional[0].is_tensor())
     fail(ErrorCode::kConfig, "grad takes a tensor and what to differentiate it by: grad(y, x)");
   const auto [x, list] = tensors_of("grad", positional[1]);
@@ -72,7 +72,7 @@ lang::Value gradient(const Positional& positional, const lang::NamedValues& name
 }
 
 /// `vjp(y, x, v)`: the gradient of the sum of v * y. y and v are tensors or lists, as x is.
-lang::Value vector_jacobian(const Positional& positional, const lang::NamedValues& named) {
+Value vector_jacobian(const Positional& positional, const NamedValues& named) {
   require_arguments("vjp", positional, named, 3, "vjp(y, x, v), with v of the shape of y");
   const Tensors y = tensors_of("vjp", positional[0]).tensors;
   const auto [x, list] = tensors_of("vjp", positional[1]);
@@ -80,7 +80,7 @@ lang::Value vector_jacobian(const Positional& positional, const lang::NamedValue
 }
 
 /// `jvp(y, x, v)`: the derivative of y along v.
-lang::Value jacobian_vector(const Positional& positional, const lang::NamedValues& named) {
+Value jacobian_vector(const Positional& positional, const NamedValues& named) {
   require_arguments("jvp", positional, named, 3, "jvp(y, x, v), with v of the shape of x");
   const auto [y, list] = tensors_of("jvp", positional[0]);
   const Tensors x = tensors_of("jvp", positional[1]).tensors;
@@ -88,8 +88,7 @@ lang::Value jacobian_vector(const Positional& positional, const lang::NamedValue
 }
 
 /// `jacobian(y, x, batch_axis=0)` and `hessian(y, x, batch_axis=0)`.
-lang::Value matrix(const std::string& callee, const Positional& positional,
-                   const lang::NamedValues& named) {
+Value matrix(const std::string& callee, const Positional& positional, const NamedValues& named) {
   if (positional.size() != 2 || !positional[0].is_tensor() || !positional[1].is_tensor())
     fail(ErrorCode::kConfig, callee, " takes two tensors: ", callee, "(y, x)");
   bool batched = false;
@@ -106,39 +105,55 @@ lang::Value matrix(const std::string& callee, const Positional& positional,
   if (batched && (y.ndim() == 0 || x.ndim() == 0 || y.dim(0).equals(x.dim(0)) == false))
     fail(ErrorCode::kConfig, callee, ": with batch_axis=0, y and x have the same first axis; y is ",
          y.type(), ", x is ", x.type());
-  if (callee == "jacobian") return lang::Value(autograd::jacobian_between(y, x, batched));
+  if (callee == "jacobian") return Value(autograd::jacobian_between(y, x, batched));
   const Shape of_sample(y.shape().begin() + (batched ? 1 : 0), y.shape().end());
   if (element_count(std::span<const Dim>(of_sample)).equals(1) != true)
     fail(ErrorCode::kConfig, "hessian: y must be one number", batched ? " per sample" : "",
          ", found ", y.type());
-  return lang::Value(autograd::hessian_between(y, x, batched));
+  return Value(autograd::hessian_between(y, x, batched));
 }
 
-using Derivative = lang::Value (*)(const Positional&, const lang::NamedValues&);
-constexpr std::array<std::pair<const char*, Derivative>, 5> kDerivatives = {
+using Derivative = Value (*)(const Positional&, const NamedValues&);
+constexpr std::array<std::pair<std::string_view, Derivative>, 5> kDerivatives = {
     {{"grad", gradient},
      {"vjp", vector_jacobian},
      {"jvp", jacobian_vector},
      {"jacobian",
-      [](const Positional& p, const lang::NamedValues& n) { return matrix("jacobian", p, n); }},
+      [](const Positional& p, const NamedValues& n) { return matrix("jacobian", p, n); }},
      {"hessian",
-      [](const Positional& p, const lang::NamedValues& n) { return matrix("hessian", p, n); }}}};
+      [](const Positional& p, const NamedValues& n) { return matrix("hessian", p, n); }}}};
 
 }  // namespace
 
-void add_derivatives(std::map<std::string, lang::HostFunction>& functions) {
-  for (const auto& [name, function] : kDerivatives)
-    functions[name] = [function = function](Positional positional, lang::NamedValues named,
-                                            const config::SourcePosition&) {
-      return function(positional, named);
-    };
+bool is_derivative_word(std::string_view name) {
+  return std::any_of(kDerivatives.begin(), kDerivatives.end(),
+                     [&](const auto& each) { return each.first == name; });
 }
 
-bool differentiates(const lang::Code& code) {
-  if (calls(code, "minimize_bfgs") || calls(code, "minimize_lbfgs")) return true;
-  for (const auto& [name, function] : kDerivatives)
-    if (calls(code, name)) return true;
-  return false;
+std::vector<std::string> derivative_words() {
+  std::vector<std::string> out;
+  for (const auto& [name, function] : kDerivatives) out.emplace_back(name);
+  return out;
 }
 
-}  // namespace paddle::train
+Value call_derivative(std::string_view name, const Positional& positional,
+                      const NamedValues& named) {
+  const auto found = std::find_if(kDerivatives.begin(), kDerivatives.end(),
+                                  [&](const auto& each) { return each.first == name; });
+  return found->second(positional, named);
+}
+
+bool differentiates(const Code& code) {
+  return std::any_of(code.sites.begin(), code.sites.end(),
+                     [](const CallSite& site) { return is_derivative_word(site.callee); });
+}
+
+bool differentiates(const Program& program) {
+  return differentiates(program.model.code) ||
+         std::any_of(program.functions.begin(), program.functions.end(),
+                     [](const EntryPoint& entry) { return differentiates(entry.code); }) ||
+         std::any_of(program.blocks.begin(), program.blocks.end(),
+                     [](const auto& block) { return differentiates(block->code); });
+}
+
+}  // namespace paddle::lang
