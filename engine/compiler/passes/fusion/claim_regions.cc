@@ -9,6 +9,7 @@
 #include "compiler/passes/passes.h"
 #include "compiler/region_compilers.h"
 #include "ops/core/access.h"
+#include "ops/core/rules.h"
 
 namespace paddle::compiler {
 namespace {
