@@ -229,8 +229,8 @@ Tables::Contents Tables::contents_of(const formats::SafetensorsReader& weights,
     content.weight = weights.read(table_weight(path));
     program::check_content(spec, content, weights.path());
     if (!states) continue;
-    const auto state_name = [&](const std::string& name) {
-      return Step::optimizer_state(table_weight(path), name);
+    const auto state_name = [weight = table_weight(path)](const std::string& name) {
+      return Step::optimizer_state(weight, name);
     };
     for (const optim::StateSlot& slot : rule_->slots(table_weight(path), {1, spec.width})) {
       const std::string name = state_name(slot.name);
