@@ -1,12 +1,12 @@
 #include "conformance/compilers.h"
 
 #include <algorithm>
-#include <cstring>
 #include <thread>
 
 #include "compiler/region_compilers.h"
 #include "conformance/modules.h"
 #include "conformance/passes.h"
+#include "conformance/results.h"
 #include "inspect/both_modes.h"
 #include "inspect/compare.h"
 #include "ir/tracer.h"
@@ -86,23 +86,10 @@ class Compiled {
   std::unique_ptr<runtime::Executable> executable_;
 };
 
-/// "" if the results are those that are expected: bit by bit if the compiler states so.
-std::string compare_results(const std::vector<Array>& found, const std::vector<Array>& expected,
-                            bool bits) {
-  for (size_t i = 0; i < expected.size(); ++i) {
-    const double slack =
-        expected[i].dtype == DType::kF16 || expected[i].dtype == DType::kBF16 ? 2e-2 : 2e-5;
-    std::string bad = inspect::difference(found[i], expected[i], {slack, slack / 2});
-    if (bad.empty() && bits &&
-        std::memcmp(found[i].raw(), expected[i].raw(),
-                    static_cast<size_t>(storage_bytes(found[i].dtype, found[i].size()))) != 0)
-      bad = "has other bits, though the compiler states that it keeps them";
-    if (!bad.empty()) return str("result ", i, ": ", bad);
-  }
-  return "";
+std::string compare(const std::vector<Array>& found, const std::vector<Array>& expected,
+                    bool bits) {
+  return compare_results(found, expected, bits, "the compiler", 2e-2);
 }
-
-std::string brief(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 /// Compares one function; `claimed` counts the regions that the compiler has taken.
 std::string compare_function(const Compiler& compiler, const TensorFn& function,
@@ -110,8 +97,8 @@ std::string compare_function(const Compiler& compiler, const TensorFn& function,
   const std::vector<TensorType> types = types_of_arrays(inputs);
   const Compiled with(function, types, &compiler);
   claimed += with.claimed();
-  return compare_results(with.run(inputs), Compiled(function, types, nullptr).run(inputs),
-                         compiler.keeps_bits);
+  return compare(with.run(inputs), Compiled(function, types, nullptr).run(inputs),
+                 compiler.keeps_bits);
 }
 
 std::string nothing_claimed(const std::string& of) {
@@ -128,15 +115,15 @@ std::string check_examples(const Compiler& compiler, const std::vector<Example>&
             other(examples[i].function, types_of_arrays(examples[i].inputs), &compiler);
         claimed += one.claimed();
         const std::vector<Array> first = one.run(examples[i].inputs);
-        bad = compare_results(one.run(examples[i].inputs), first, true);
-        if (bad.empty()) bad = compare_results(other.run(examples[i].inputs), first, true);
+        bad = compare(one.run(examples[i].inputs), first, true);
+        if (bad.empty()) bad = compare(other.run(examples[i].inputs), first, true);
         if (!bad.empty()) bad = "once more: " + bad.substr(0, bad.find(", though"));
       } else {
         bad = compare_function(compiler, examples[i].function, examples[i].inputs, claimed);
       }
       if (!bad.empty()) return str("module ", i, ": ", bad);
     } catch (const Error& e) {
-      return str("module ", i, ": ", brief(e.what()));
+      return str("module ", i, ": ", first_line(e.what()));
     }
   return claimed > 0 ? "" : nothing_claimed(str("the ", examples.size(), " modules"));
 }
@@ -174,7 +161,7 @@ std::optional<std::string> check_call(const Compiler& compiler, const Op& op, co
     if (regions == 0) return std::nullopt;
     ir::verify(*claimed);
   } catch (const Error& e) {
-    return brief(e.what());
+    return first_line(e.what());
   }
   std::vector<Array> expected;
   try {
@@ -183,9 +170,9 @@ std::optional<std::string> check_call(const Compiler& compiler, const Op& op, co
     return std::nullopt;
   }
   try {
-    return compare_results(run_as_is(claimed, inputs), expected, compiler.keeps_bits);
+    return compare(run_as_is(claimed, inputs), expected, compiler.keeps_bits);
   } catch (const Error& e) {
-    return brief(e.what());
+    return first_line(e.what());
   }
 }
 
@@ -258,11 +245,10 @@ std::string check_sizes(const Compiler& compiler, const Extent& extent) {
     claimed += with.claimed();
     for (const int64_t rows : {5, 1, 0, 1000, 5}) try {
         const std::vector<Array> inputs = {rows_of(rows, extent.seed), rows_of(rows, ~extent.seed)};
-        const std::string bad =
-            compare_results(with.run(inputs), without.run(inputs), compiler.keeps_bits);
+        const std::string bad = compare(with.run(inputs), without.run(inputs), compiler.keeps_bits);
         if (!bad.empty()) return str("function ", i, " of ", rows, " rows: ", bad);
       } catch (const Error& e) {
-        return str("function ", i, " of ", rows, " rows: ", brief(e.what()));
+        return str("function ", i, " of ", rows, " rows: ", first_line(e.what()));
       }
   }
   return claimed > 0 ? "" : nothing_claimed("functions whose sizes are not known");
@@ -299,11 +285,10 @@ std::string check_threads(const Compiler& compiler, const Extent& extent) {
           own.plan.target = resolved(options.target);
           runtime::Executable executable(shared, own);
           for (int run = 0; run < runs && wrong[t].empty(); ++run) {
-            wrong[t] = compare_results(results_of(executable, inputs[t]), expected[t],
-                                       compiler.keeps_bits);
+            wrong[t] = compare(results_of(executable, inputs[t]), expected[t], compiler.keeps_bits);
           }
         } catch (const Error& e) {
-          wrong[t] = brief(e.what());
+          wrong[t] = first_line(e.what());
         }
       });
     for (std::thread& each : threads) each.join();

@@ -1,14 +1,14 @@
 #include "conformance/passes.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "conformance/modules.h"
+#include "conformance/results.h"
 #include "inspect/both_modes.h"
-#include "inspect/compare.h"
 #include "ir/tracer.h"
 #include "ops/core/call.h"
 #include "runtime/compile.h"
+#include "runtime/execute.h"
 
 namespace paddle::conformance {
 namespace {
@@ -51,21 +51,6 @@ std::string text_after(const Example& example, const std::string& pass, std::str
   return out;
 }
 
-std::string compare(const std::vector<Array>& found, const std::vector<Array>& expected,
-                    bool bits) {
-  for (size_t i = 0; i < expected.size(); ++i) {
-    std::string bad = inspect::difference(found[i], expected[i], {2e-5, 1e-5});
-    if (bad.empty() && bits &&
-        std::memcmp(found[i].raw(), expected[i].raw(),
-                    static_cast<size_t>(storage_bytes(found[i].dtype, found[i].size()))) != 0)
-      bad = "has other bits, though the pass states that it keeps them";
-    if (!bad.empty()) return str("result ", i, ": ", bad);
-  }
-  return "";
-}
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 std::vector<Example> examples_of(const std::string& check, const Extent& extent) {
   const size_t share = extent.quick ? 4 : 1;
   if (check == "gradients") return chain_gradients(40 / share, extent.seed);
@@ -96,8 +81,9 @@ std::string check_pass(const std::string& pass, const std::string& check, const 
           return at("it gives another module again");
         continue;
       }
-      const std::string bad = compare(results_with(examples[i], {pass}),
-                                      results_with(examples[i], {}), added->keeps_bits);
+      const std::string bad =
+          compare_results(results_with(examples[i], {pass}), results_with(examples[i], {}),
+                          added->keeps_bits, "the pass");
       if (!bad.empty()) return at(bad);
     } catch (const Error& e) {
       return at(first_line(e.what()));

@@ -3,8 +3,8 @@
 // that this process owns.
 //
 // A record has the key, a link, the weights of the row, then each of its states, and further bytes.
-// Records of a shard lie in pages, none of which is ever moved. The index of a shard is a linear
-// hash table: it grows by one bucket at a time, so no insertion waits for a rebuild.
+// Records of a shard are stored in pages, none of which is ever moved. The index of a shard is a
+// linear hash table: it grows by one bucket at a time, so no insertion waits for a rebuild.
 
 #include <cstddef>
 #include <cstdint>
