@@ -44,7 +44,7 @@ void set_threads(int threads) {
 
 /// That of `-v` and `-q`, else that of PADDLE_LOG.
 void choose_log_level(int verbose, bool quiet) {
-  if (verbose > 0 && quiet) fail(ErrorCode::kUsage, "--verbose and --quiet exclude each other");
+  if (verbose > 0 && quiet) fail(ErrorCode::kUsage, "--verbose and --quiet are mutually exclusive");
   if (verbose > 0) {
     set_log_level(verbose == 1 ? LogLevel::kDebug : LogLevel::kTrace);
   } else if (quiet) {
@@ -169,7 +169,7 @@ std::optional<int> read_command_line(App& app, int argc, char** argv) {
       "print what the tool does: phases, files, passes and plans; -vv: each operation, "
       "too");
   app.add_flag("-q,--quiet", quiet, "no notes, no progress: only results, warnings and errors");
-  app.add_flag("--debug", debug, "after an error: what went before, timings and memory");
+  app.add_flag("--debug", debug, "after an error, print the preceding log, timings and memory");
   std::string model_key;
   app.add_option("--model-key", model_key,
                  "key of encrypted models: file:PATH, env:NAME or command:COMMAND (default: what "
@@ -212,7 +212,7 @@ std::optional<int> read_command_line(App& app, int argc, char** argv) {
 }
 
 void add_overwrite(App& app, bool& overwrite) {
-  app.add_flag("--overwrite", overwrite, "replace what is at the output");
+  app.add_flag("--overwrite", overwrite, "overwrite an existing output");
 }
 
 void check_output(const std::string& output, bool overwrite, const std::string& own) {
@@ -223,7 +223,7 @@ void check_output(const std::string& output, bool overwrite, const std::string& 
       std::filesystem::is_directory(output, ignored) && !list_directory(output).empty();
   if (!is_file && !is_folder) return;
   if (is_folder && !own.empty() && file_exists(join_path(output, own))) return;
-  fail(ErrorCode::kUsage, output, ": is there already (--overwrite replaces it)");
+  fail(ErrorCode::kUsage, output, ": already exists (--overwrite replaces it)");
 }
 
 std::vector<std::string> take_overrides(std::vector<std::string>& arguments) {

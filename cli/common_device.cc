@@ -72,7 +72,7 @@ void report_graphs() {
                  report.segments, " segments and ", report.graphs, " graphs"));
   if (report.changed > 0)
     print_note(str(report.changed,
-                   " runs were not recorded, since their inputs kept changing their place"));
+                   " runs were not recorded because the addresses of their inputs kept changing"));
 }
 
 }  // namespace paddle::cli

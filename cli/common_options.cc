@@ -48,7 +48,7 @@ CLI::Validator duration_text(double low, double high) {
 }
 
 /// Groups follow each other with one blank line between them, those of every program last. Which
-/// options exclude each other is left to the error that says so.
+/// options are mutually exclusive is left to the error that says so.
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_help(const CLI::App* app, std::string name,

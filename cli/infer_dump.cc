@@ -18,7 +18,7 @@ Array joined(const std::string& name, const std::vector<Array>& batches) {
   const std::optional<Array> all = has_rows ? infer::joined_batches(batches) : std::nullopt;
   if (!all)
     fail(ErrorCode::kUsage, "--dump: '", name,
-         "' has another shape from batch to batch; take one batch with --batch");
+         "' changes its shape from batch to batch; use one batch (--batch)");
   return *all;
 }
 
@@ -26,15 +26,18 @@ Array joined(const std::string& name, const std::vector<Array>& batches) {
 
 int dump_values(program::Model& model, const std::string& path, const program::LoadOptions& load,
                 const std::vector<std::string>& patterns, const PredictOptions& options) {
-  if (!options.output.ends_with(".npz"))
-    fail(ErrorCode::kUsage, "--dump writes arrays: give --output FILE.npz");
-  check_output(options.output, options.overwrite);
+  const bool names_only = options.dry_run && options.output.empty();
+  if (!names_only && !options.output.ends_with(".npz"))
+    fail(ErrorCode::kUsage,
+         "--dump writes arrays: give --output FILE.npz, or --dry-run for a list of names");
+  if (!names_only) check_output(options.output, options.overwrite);
   infer::LayerValues values(program::trace_model(path, load), patterns);
-  const auto batches = infer::open_inputs(model, options.input);
   if (options.dry_run) {
+    if (!names_only) infer::open_inputs(model, options.input);
     for (const std::string& name : values.names()) print_line(name);
     return 0;
   }
+  const auto batches = infer::open_inputs(model, options.input);
   std::vector<std::vector<Array>> found(values.names().size());
   int64_t rows = 0;
   while (const auto batch = batches->next()) {
@@ -63,7 +66,7 @@ int check_numerics(program::Model& model, const std::string& path, const program
                    const PredictOptions& options) {
   if (!options.output.empty() || options.dry_run)
     fail(ErrorCode::kUsage,
-         "--check-numerics prints a table; it goes with neither --output nor "
+         "--check-numerics prints a table; it cannot be combined with --output or "
          "--dry-run");
   infer::LayerValues values(program::trace_model(path, load), {"*"});
   const auto batches = infer::open_inputs(model, options.input);

@@ -18,7 +18,7 @@ void InferCommand::add_model_options() {
       "a Hugging Face folder or a GGUF file; then inputs; predict.KEY=value changes the section "
       "`predict:` of the run");
   app_.add_option("--input", inputs_,
-                  "NPZ, CSV, images, sounds, a folder of them or of ONNX's .pb tensors, or text");
+                  "NPZ, CSV, images, audio, a folder of them or of ONNX's .pb tensors, or text");
   app_.add_option("-o,--output", predict_.output,
                   "NPZ, CSV or JSONL file, or a folder for predicted pictures (default: a line for "
                   "each sample)");
@@ -41,26 +41,26 @@ void InferCommand::add_model_options() {
 void InferCommand::add_text_options() {
   app_.group("Text generation");
   prompt_ =
-      app_.add_option("--prompt", generation_.prompt, "generate text that continues this one");
+      app_.add_option("--prompt", generation_.prompt, "generate a continuation of this prompt");
   chat_ = app_.add_flag("--chat", talk_,
-                        "talk with a language model: each line of standard input is a message");
-  app_.add_option("--system", system_, "with --chat: the instructions of the conversation")
-      ->needs(chat_);
+                        "chat with a language model: each line of standard input is a message");
+  app_.add_option("--system", system_, "with --chat: the system prompt")->needs(chat_);
   app_.add_option("--length", generation_.length, "tokens to generate (default: 200)");
   app_.add_option("--temperature", generation_.sampling.temperature,
-                  "divides the logits; 0: always the most likely token (default: 1)");
+                  "sampling temperature; 0: greedy decoding (default: 1)");
   app_.add_option("--top-k", generation_.sampling.top_k,
-                  "draw from the k most likely tokens (default: all)");
-  app_.add_option("--top-p", generation_.sampling.top_p,
-                  "draw from the smallest set of this probability (default: 1)");
+                  "sample from the k most likely tokens (default: all)");
+  app_.add_option(
+      "--top-p", generation_.sampling.top_p,
+      "sample from the smallest set of tokens with this total probability (default: 1)");
   app_.add_option(
       "--min-p", generation_.sampling.min_p,
-      "leave out tokens below this share of the most likely one's probability (default: 0)");
+      "exclude tokens below this fraction of the most likely one's probability (default: 0)");
   app_.add_option("--repetition-penalty", generation_.sampling.repetition_penalty,
-                  "above 1: tokens that are in the text become less likely (default: 1)");
+                  "above 1: tokens that already occur become less likely (default: 1)");
   const auto* presence = app_.add_option("--presence-penalty", text_options_.presence_penalty,
-                                         "subtracted from the logits of a language model's tokens "
-                                         "that were generated already")
+                                         "subtracted from the logits of tokens of a language model "
+                                         "that were already generated")
                              ->check(in_range(-2.0, 2.0));
   const auto* frequency =
       app_.add_option("--frequency-penalty", text_options_.frequency_penalty,
@@ -82,42 +82,44 @@ void InferCommand::add_text_limits() {
                       "log-probability and those of the N most likely tokens")
           ->needs(prompt_)
           ->check(in_range(int64_t{0}, int64_t{20}));
-  app_.add_option("--stop", generation_.stops, "end before this text (repeatable)")
+  app_.add_option("--stop", generation_.stops,
+                  "stop string: generation ends before it (repeatable)")
       ->allow_extra_args(false);
   app_.add_option("--draft", draft_,
-                  "ngram: check several tokens that the text itself suggests in one step, which "
-                  "gives the same text sooner (default); none: one token at a time")
+                  "ngram: verify several tokens drafted from n-grams of the sequence in one step, "
+                  "with the same output (default); none: one token at a time")
       ->check(one_of({"ngram", "none"}));
-  schema_option_ =
-      app_.add_option("--schema", schema_,
-                      "the text is JSON that is valid for this JSON Schema (a file), or any JSON "
-                      "object ('object')");
+  schema_option_ = app_.add_option(
+      "--schema", schema_,
+      "constrain the output to JSON that is valid for this JSON Schema (a file), or to any JSON "
+      "object ('object')");
   regex_option_ =
-      app_.add_option("--regex", pattern_, "the text matches this regular expression as a whole")
+      app_.add_option("--regex", pattern_,
+                      "constrain the output to strings that match this regular expression")
           ->excludes(schema_option_);
 }
 
 void InferCommand::add_language_options() {
   app_.group("Language models");
   const auto* context =
-      app_.add_option("--context", context_,
-                      "tokens of a text, whose keys and values are cached (default: the model's)")
+      app_.add_option(
+              "--context", context_,
+              "context length: tokens whose keys and values are cached (default: the model's)")
           ->check(in_range(int64_t{1}, int64_t{1} << 40));
   const auto* kv = app_.add_option("--kv", kv_, "how a language model's keys and values are cached")
                        ->check(one_dtype_of({"f32", "bf16", "int8"}));
-  const auto* cache =
-      app_.add_option(
-              "--cache", cache_,
-              "plain: a place for each text; paged: blocks of tokens that texts take as they "
-              "grow and share (default: paged for --requests, else plain)")
-          ->check(one_of({"plain", "paged"}));
+  const auto* cache = app_.add_option("--cache", cache_,
+                                      "plain: a fixed area for each sequence; paged: blocks of "
+                                      "tokens that sequences allocate as they "
+                                      "grow and share (default: paged for --requests, else plain)")
+                          ->check(one_of({"plain", "paged"}));
   const auto* chunk =
       app_.add_option("--chunk", chunk_,
                       "tokens of prompts that a language model reads in a step (default: 256)")
           ->check(in_range(int64_t{1}, llm::Runner::kMaxRows));
   const auto* activations = app_.add_option("--activations", activations_,
                                             "precision of products with block-quantized weights "
-                                            "(default: int16 for text, float32 for "
+                                            "(default: int16 for generation, float32 for "
                                             "--input)")
                                 ->check(one_dtype_of({"float32", "int16", "int8"}));
   const auto* weights_as =
@@ -134,17 +136,18 @@ void InferCommand::add_language_options() {
 void InferCommand::add_language_jobs() {
   app_.group("Jobs of language models");
   perplexity_ = app_.add_option("--perplexity", measured_,
-                                "how well a language model predicts the text of this file")
+                                "perplexity of a language model on the text of this file")
                     ->excludes(prompt_)
                     ->excludes(chat_);
   app_.add_option("--window", window_,
-                  "with --perplexity: tokens at a time (default: 512 or the context)")
+                  "with --perplexity: tokens of a window (default: 512 or the context)")
       ->check(in_range(int64_t{2}, int64_t{1} << 40))
       ->needs(perplexity_);
   embed_ =
-      app_.add_option("--embed", texts_,
-                      "the vectors of an encoder for the lines of this file (-: standard input), "
-                      "as JSON lines, or into --output (.jsonl, .csv or .npz)")
+      app_.add_option(
+              "--embed", texts_,
+              "embeddings that an encoder computes for the lines of this file (-: standard input), "
+              "as JSON lines, or into --output (.jsonl, .csv or .npz)")
           ->excludes(prompt_)
           ->excludes(chat_)
           ->excludes(perplexity_);
@@ -155,7 +158,8 @@ void InferCommand::add_language_jobs() {
                   ->excludes(chat_)
                   ->excludes(perplexity_)
                   ->excludes(embed_);
-  app_.add_flag("--resume", batch_.resume, "with --requests: keep the answers that --output has")
+  app_.add_flag("--resume", batch_.resume,
+                "with --requests: continue, keeping the responses in --output")
       ->needs(requests_);
 }
 
@@ -175,12 +179,13 @@ void InferCommand::add_benchmark_options() {
   decode_ = app_.add_option("--decode", speed_.decode,
                             "with --benchmark: the tokens that are generated (default: 64)")
                 ->check(in_range(int64_t{1}, int64_t{1} << 40));
-  streams_ = app_.add_option("--streams", speed_.streams,
-                             "batches at a time, which share the threads (default: 1); of a "
-                             "language model with --benchmark: numbers of texts at a time, such as "
-                             "1,8; with --requests: one such number (default: 8)")
-                 ->delimiter(',')
-                 ->check(in_range(int64_t{1}, int64_t{1} << 20));
+  streams_ =
+      app_.add_option("--streams", speed_.streams,
+                      "batches at a time, which share the threads (default: 1); of a "
+                      "language model with --benchmark: numbers of concurrent sequences, such as "
+                      "1,8; with --requests: one such number (default: 8)")
+          ->delimiter(',')
+          ->check(in_range(int64_t{1}, int64_t{1} << 20));
   app_.add_option("--dim", dims_, "name=value: a symbolic dim, for --benchmark");
 }
 
@@ -200,16 +205,16 @@ void InferCommand::add_run_options() {
                   "(default: float32)")
       ->check(one_dtype_of({"float32", "bfloat16", "float16"}));
   app_.add_option("--rules", rules_, "a file of rewrites, tried before the standard ones");
-  app_.add_option(
-          "--leave-out", left_out_,
-          "optimizations that do not run, such as fold_batch_norm,cse: passes of `paddle ir "
-          "opt --help`, layout, fusion or rewrites")
+  app_.add_option("--leave-out", left_out_,
+                  "optimizations to disable, such as fold_batch_norm,cse: passes of `paddle ir "
+                  "opt --help`, layout, fusion or rewrites")
       ->delimiter(',');
-  app_.add_flag("--no-codegen", no_codegen_, "run groups of operations without machine code");
+  app_.add_flag("--no-codegen", no_codegen_,
+                "interpret fusion groups instead of compiling them to machine code");
   app_.add_flag("--no-batch-tiling,--no-slices", no_batch_tiling_,
-                "run every layer on the whole batch");
-  app_.add_flag("--no-graphs", no_graphs_, "queue every kernel on a device on its own");
-  app_.add_flag("--no-winograd", no_winograd_, "sum over the windows of every convolution");
+                "disable batch tiling: run every layer on the whole batch");
+  app_.add_flag("--no-graphs", no_graphs_, "disable device graphs: launch every kernel separately");
+  app_.add_flag("--no-winograd", no_winograd_, "disable Winograd convolutions");
   app_.add_option("--dump", dumped_,
                   "write the values inside of the model whose names match this pattern, such as "
                   "'blocks.0.*', to the file --output (.npz); --dry-run lists all names");
@@ -224,7 +229,7 @@ void InferCommand::add_run_options() {
   app_.add_flag("--json", json_,
                 "print a JSON object on the last line: what was predicted, generated or measured");
   app_.add_flag("--overwrite", predict_.overwrite,
-                "let --output replace a file that is not of an earlier prediction");
+                "let --output replace a file that was not written by a prediction");
 }
 
 /// Takes `params.…` and `predict.…` out of the arguments.

@@ -161,7 +161,7 @@ void check_output(const program::Model& model, const PredictOptions& options) {
   }
   if (!options.overwrite && !is_prediction(model, output))
     fail(ErrorCode::kUsage, output,
-         ": is there already and not of an earlier prediction (--overwrite replaces it)");
+         ": already exists and was not written by a prediction (--overwrite replaces it)");
 }
 
 /// None where the outputs are wanted as they are.

@@ -87,7 +87,7 @@ void print_operations(const train::StepComparison& operations) {
                  operations.checkpoint.empty() ? "the initial weights" : operations.checkpoint,
                  ": ", operations.same_bits, " of ", operations.values,
                  " values have the same bits\n"));
-  cli::print(str("first operation with other bits: ",
+  cli::print(str("first operation with different bits: ",
                  operations.first_bits ? text_of(*operations.first_bits) : "none", "\n"));
   cli::print(str("first operation beyond rounding: ",
                  operations.first_beyond ? text_of(*operations.first_beyond) : "none", "\n"));
@@ -111,13 +111,14 @@ int run_compare_runs(int argc, char** argv) {
       ->check(cli::kNonNegative);
   app.add_flag(
       "--operations", operations,
-      "compute one step of both again, from the last checkpoint of A before they part, and "
+      "compute one step of both again, from the last checkpoint of A before they diverge, and "
       "compare it operation by operation");
-  app.add_option("--step", at_step, "with --operations: the step, instead of the first other one")
+  app.add_option("--step", at_step,
+                 "with --operations: the step, instead of the first that differs")
       ->check(cli::kPositive);
   app.add_flag("--json", as_json, "print one JSON object");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
-  if (at_step > 0 && !operations) fail(ErrorCode::kUsage, "--step belongs to --operations");
+  if (at_step > 0 && !operations) fail(ErrorCode::kUsage, "--step needs --operations");
   const auto first = train::read_digests(a), second = train::read_digests(b);
   const double bound = tolerance >= 0 ? tolerance : default_bound(a);
   const train::RunDifference steps = train::compare_digests(first, second, bound);

@@ -23,7 +23,7 @@ int write_encrypted(const cli::App& app, const convert::Options& options, bool j
                              "--shard-size", "--resume", "--dry-run", "--allow-loss"})
     if (app.count(option) > 0)
       fail(ErrorCode::kUsage, option,
-           " does not go with --encrypt, which copies files as they are");
+           " cannot be combined with --encrypt, which copies files unchanged");
   const convert::EncryptedCopy copy =
       convert::encrypt_model(options.in, options.out, options.overwrite);
   if (json)
@@ -56,14 +56,15 @@ int run_convert(int argc, char** argv) {
   app.add_option("--from", options.from, "format of IN: " + join(convert::format_names(), ", "));
   app.add_option("--to", options.to, "format of OUT: safetensors, sharded, npz, folder, gguf");
   app.add_option("--map", options.rules, "YAML file of rules: new names, drop, transpose");
-  app.add_option(
-         "--dtype", options.dtypes,
-         "TYPE for all tensors of its kind, or PATTERN=TYPE; later ones lead; for GGUF also " +
-             join(formats::gguf::block_type_names(), ", "))
+  app.add_option("--dtype", options.dtypes,
+                 "TYPE for all tensors of its kind, or PATTERN=TYPE; later ones have priority; for "
+                 "GGUF also " +
+                     join(formats::gguf::block_type_names(), ", "))
       ->allow_extra_args(false);
-  app.add_option("--only", options.only, "only tensors whose name in IN fits this pattern")
+  app.add_option("--only", options.only, "only tensors whose name in IN matches this pattern")
       ->allow_extra_args(false);
-  app.add_option("--exclude", options.exclude, "not those whose name in IN fits this pattern")
+  app.add_option("--exclude", options.exclude,
+                 "exclude tensors whose name in IN matches this pattern")
       ->allow_extra_args(false);
   app.add_option("--shard-size", options.shard_size, "several files of at most this size: 2GB");
   app.add_flag("--encrypt", encrypt,
@@ -71,7 +72,7 @@ int run_convert(int argc, char** argv) {
   app.add_flag("--resume", options.resume,
                "continue an interrupted call with --shard-size: finished shards are kept");
   app.add_flag("--dry-run", options.dry_run, "list what would be written, write nothing");
-  app.add_flag("--overwrite", options.overwrite, "replace files that are there");
+  app.add_flag("--overwrite", options.overwrite, "replace existing files");
   app.add_flag("--allow-loss", options.allow_loss,
                "write types that the format lacks in the next wider one");
   app.add_flag("--json", json, "print a JSON object on the last line: output, tensors and bytes");

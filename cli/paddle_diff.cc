@@ -63,7 +63,7 @@ std::string shown(const ordered_json& value) {
 }
 
 int run_diff(int argc, char** argv) {
-  cli::App app{"Shows what two runs differ in: settings, data and program, and their numbers."};
+  cli::App app{"Shows how two runs differ: settings, data and program, and their numbers."};
   app.footer("Exit status: 0 if the losses are the same, 1 if they differ.");
   std::string first, second;
   bool as_json = false;

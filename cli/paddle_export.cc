@@ -199,7 +199,8 @@ int run_export(int argc, char** argv) {
   if (job.training && (job.preprocess || job.low || !job.labels.empty() || !job.functions.empty() ||
                        job.format != onnx::QuantizedFormat::kQdq))
     fail(ErrorCode::kUsage,
-         "--training excludes --with-preprocess, --dtype, --format, --labels and --function");
+         "--training cannot be combined with --with-preprocess, --dtype, --format, --labels and "
+         "--function");
   for (size_t i = 0; i < job.functions.size(); ++i)
     if (std::find(job.functions.begin(), job.functions.begin() + static_cast<ptrdiff_t>(i),
                   job.functions[i]) != job.functions.begin() + static_cast<ptrdiff_t>(i))

@@ -44,7 +44,7 @@ std::string file_name(const std::string& url) {
   const std::string name = path.substr(path.rfind('/') + 1);
   if (name.empty() || name == "." || name == ".." || path.find('/', 8) == std::string::npos ||
       name != printable(name))
-    fail(ErrorCode::kUsage, url, ": ends with no name of a file");
+    fail(ErrorCode::kUsage, url, ": does not end in a file name");
   return name;
 }
 
@@ -188,7 +188,7 @@ int run_get(int argc, char** argv) {
                  "the folder to write to (default: of data sets what PADDLE_DATA names, or "
                  "~/.cache/paddle/data; of repositories ./NAME; otherwise the current one)");
   app.add_option("--only", options.only,
-                 "of a repository: only files that fit this pattern, such as '*Q4_K_M.gguf'")
+                 "of a repository: only files that match this pattern, such as '*Q4_K_M.gguf'")
       ->allow_extra_args(false);
   app.add_option("--sha256", options.sha256,
                  "of a URL: the SHA-256 that the file must have, or at least its first 8 digits");

@@ -136,7 +136,7 @@ int build(const BuildArguments& a, bool json) {
     if (report.duplicate_edges > 0)
       cli::print_line(str(report.duplicate_edges, " duplicate edges were merged"));
     if (report.dropped_loops > 0)
-      cli::print_line(str(report.dropped_loops, " edges to their own node were left out"));
+      cli::print_line(str(report.dropped_loops, " self-loops were removed"));
     return 0;
   }
   out["path"] = a.output;
@@ -346,7 +346,7 @@ int run_graph(int argc, char** argv) {
       ->check(cli::in_range(1e-6, 1e6));
   walk_command
       ->add_option("--q", walking.q,
-                   "node2vec: 1/q is the weight of nodes that do not neighbor the one before "
+                   "node2vec: 1/q is the weight of nodes that are no neighbors of the previous one "
                    "(default: 1)")
       ->check(cli::in_range(1e-6, 1e6));
   walk_command
@@ -357,8 +357,8 @@ int run_graph(int argc, char** argv) {
   graph::DrawnGraph drawn;
   std::string folder;
   bool overwrite = false;
-  auto* draw_command = app.add_subcommand(
-      "draw", "write a graph like those of papers that cite each other, as CSV, to try things out");
+  auto* draw_command =
+      app.add_subcommand("draw", "write a synthetic citation graph as CSV, to try things out");
   draw_command->add_option("-o,--output", folder, "folder for nodes.csv, edges.csv and graph.yaml")
       ->required();
   draw_command->add_option("--nodes", drawn.nodes, "nodes (default: 3000)");

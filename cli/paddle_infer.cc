@@ -37,7 +37,7 @@ int InferCommand::embed_texts() {
 
 int InferCommand::answer_requests() {
   if (predict_.output.empty())
-    fail(ErrorCode::kUsage, "--requests needs --output, the file of answers");
+    fail(ErrorCode::kUsage, "--requests needs --output, the file of responses");
   if (arguments_.size() > 1 || !inputs_.empty() || !predict_.input.data.empty())
     fail(ErrorCode::kUsage, "--requests takes no --input and --data");
   if (speed_.streams.size() != 1)

@@ -117,7 +117,8 @@ int run_launch(int argc, char** argv) {
       ->check(cli::duration(0.1, kDay));
   app.add_option("--timeout", timeout, "longest wait of a rank for another one: 1800, 30m, 2h")
       ->check(cli::duration(1, 365 * kDay));
-  app.add_option("--join-timeout", join_timeout, "time for all launchers and ranks to come")
+  app.add_option("--join-timeout", join_timeout,
+                 "time limit for all launchers and ranks to connect")
       ->check(cli::duration(1, kDay));
   app.add_flag("--check", check,
                "no command: compare the versions of the ranks and measure their connections");

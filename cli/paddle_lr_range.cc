@@ -36,12 +36,12 @@ bool continues(const std::string& folder, const train::RunConfig& config) {
   if (!changes.empty())
     fail(ErrorCode::kUsage, folder, ": is a test with other settings: ", changes[0].path, " was ",
          shown(changes[0].before), " and is ", shown(changes[0].after),
-         "; leave --resume out to start again");
+         "; omit --resume to start over");
   return true;
 }
 
 int run_lr_range(int argc, char** argv) {
-  cli::App app{"Finds a learning rate: trains a few steps while the rate grows."};
+  cli::App app{"Finds a learning rate: trains some steps with an increasing rate."};
   app.footer(
       "The run is a folder of its own; the model of the config and other runs are unchanged. "
       "Losses by rate are in rates.csv, their curve in rates.html.");

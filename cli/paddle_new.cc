@@ -26,16 +26,18 @@ int run_new(int argc, char** argv) {
          "tokenizer that is trained on the text and written next to the config")
       ->check(cli::one_of({"characters", "bytes", "bpe"}));
   app.add_option("--vocabulary-size", request.vocabulary_size,
-                 "with --tokens bpe: its tokens (default: by the size of the text, at most 8000)")
+                 "with --tokens bpe: size of the vocabulary (default: by the size of the text, at "
+                 "most 8000)")
       ->check(cli::in_range(int64_t{1}, int64_t{1} << 22));
   app.add_option("--target", request.target,
                  "of a table: the column to predict (default: the last one)");
   app.add_option("--delimiter", request.delimiter,
-                 "of a table: the character between columns, or tab (default: found in the file)");
+                 "of a table: the delimiter of columns, or tab (default: detected)");
   app.add_option("--group", request.group,
-                 "time-series: the column that tells series apart (default: found in the file)");
-  app.add_option("--time", request.time,
-                 "time-series: the column of times, which sorts the rows (default: found)");
+                 "time-series: the column that identifies the series (default: detected)");
+  app.add_option(
+      "--time", request.time,
+      "time-series: the column of timestamps, which orders the rows (default: detected)");
   app.add_option("--images", request.images, "detection: the folder of a COCO file's images");
   app.add_flag("--small", request.small, "a small model that trains in seconds, for a first try");
   cli::add_overwrite(app, overwrite);

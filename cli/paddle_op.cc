@@ -148,7 +148,7 @@ int run_op(int argc, char** argv) {
   std::string family;
   inspect::FuzzOptions fuzzing;
   auto* fuzz_command = app.add_subcommand(
-      "fuzz", "random calls of a family of operations: only results and typed errors may come");
+      "fuzz", "random calls of a family of operations: each must end in a result or a typed error");
   fuzz_command->add_option("FAMILY", family, "folder of engine/ops (math, nn, …), or all")
       ->required();
   fuzz_command->add_option("--time", fuzzing.seconds, "time until it ends: 60, 10m")
@@ -171,8 +171,7 @@ int run_op(int argc, char** argv) {
   check_command->add_option("--filter", checks.filter,
                             "only names that match this regular expression");
   check_command
-      ->add_option("--backend", checks.backend,
-                   "take this one's kernels wherever it has one: cpu or onednn")
+      ->add_option("--backend", checks.backend, "prefer the kernels of this backend: cpu or onednn")
       ->check(cli::one_of({"cpu", "onednn"}));
   cli::add_device_options(*check_command, device);
   check_command->add_flag("--strided", checks.strided, "inputs are transposed in memory");
@@ -244,7 +243,7 @@ int run_op(int argc, char** argv) {
   }
   if (bench_command->parsed() &&
       (as_page || !peer_options.python.empty() || !peer_options.filter.empty()))
-    fail(ErrorCode::kUsage, "bench: --python, --filter and --page belong to --peer");
+    fail(ErrorCode::kUsage, "bench: --python, --filter and --page need --peer");
   if (bench_command->parsed() && name.empty())
     fail(ErrorCode::kUsage, "bench: give NAME or --peer torch");
   if (bench_command->parsed()) {

@@ -346,7 +346,7 @@ int profile_subject(ProfileOptions& options) {
   const bool language_model = !training && llm::is_language_model(subject);
   if (training && (!options.input.empty() || !options.dims.empty() || !options.weights.empty() ||
                    options.prompt > 0 || options.generate > 0))
-    fail(ErrorCode::kUsage, "--input, --dim, --weights, --prompt and --generate belong to models; ",
+    fail(ErrorCode::kUsage, "--input, --dim, --weights, --prompt and --generate are for models; ",
          subject, " is the config of a run");
   const std::string folder =
       !options.output.empty()

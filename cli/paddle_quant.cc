@@ -51,20 +51,20 @@ struct QuantizeOptions : cli::QuantOptions {
            "(least squared error)")
         ->check(cli::one_of({"plain", "searched"}));
     app.add_option("--statistics", statistics,
-                   "file of histograms: read if it fits the model, else written");
+                   "file of histograms: read if it matches the model, else written");
     app.add_option("--max-drop", drop,
                    "largest drop of the accuracy, such as 0.5%; else exit code 1");
     app.add_option("--accept", accept,
-                   "what the model must reach: NAME=LIMIT with a metric of the model's config or "
+                   "acceptance limit: NAME=LIMIT with a metric of the model's config or "
                    "its loss (accuracy=0.5%, perplexity=2%, error.rise=0.3), or sqnr_db, speedup, "
                    "size, confidence; repeatable")
         ->allow_extra_args(false);
     app.add_flag("--no-check", no_check, "do not compare and time the result");
     app.add_flag("--write-anyway", job.write_anyway,
-                 "exit 0 and write in place, although the model is not accepted");
-    app.add_flag("--overwrite", job.overwrite, "replace what is in the output");
+                 "exit with 0 and write the output even if the model is not accepted");
+    app.add_flag("--overwrite", job.overwrite, "replace an existing output");
     app.add_option("--time-limit", time_limit,
-                   "time after which the model is written with what has been chosen: seconds, "
+                   "time limit, after which the model is written with the choices so far: seconds, "
                    "'30m' or '1h30m'");
     app.add_flag("--resume", job.resume,
                  "continue an interrupted call in its output, with its statistics and trials");

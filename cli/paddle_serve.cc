@@ -65,10 +65,10 @@ int run_serve(int argc, char** argv) {
                  "what paddle-infer takes: runs, checkpoints, model files, ONNX files, programs of "
                  "PaddlePaddle, Hugging Face folders and GGUF files, served under the names of "
                  "their files; params.x=value changes a parameter of a model file");
-  app.add_option("--config", file, "serve.yaml: models, listen and limits; options overrule it");
+  app.add_option("--config", file, "serve.yaml: models, listen and limits; options override it");
   app.add_option("--tuned", tuned_file,
-                 "settings that paddle-tune found for a language model (tuned.yaml); they overrule "
-                 "the config, and options overrule them");
+                 "settings that paddle-tune found for a language model (tuned.yaml); they override "
+                 "the config, and options override them");
   auto* host = app.add_option("--host", given.host, "address to listen on (default: 127.0.0.1)");
   auto* port =
       app.add_option("--port", given.port, "port to listen on; 0: a free one (default: 8080)");
@@ -89,14 +89,16 @@ int run_serve(int argc, char** argv) {
   auto* request = app.add_option("--request-time,--request-s", given.request_s,
                                  "how long a request may take: 90, 10m (default)")
                       ->check(cli::duration(0.001, 1e6));
-  auto* max_batch = app.add_option("--max-batch", given.max_batch,
-                                   "rows of a batch to which predictions are joined that wait at "
-                                   "the same time (default: 64); 1: they are not joined")
-                        ->check(cli::in_range(int64_t{1}, int64_t{1} << 16));
-  auto* batch_wait = app.add_option("--batch-wait", given.batch_wait,
-                                    "how long a prediction waits for others to join it: 2ms, 0.01 "
-                                    "(default: 0, only while the model is busy)")
-                         ->check(cli::duration(0, 10));
+  auto* max_batch =
+      app.add_option("--max-batch", given.max_batch,
+                     "largest batch of dynamic batching, which joins requests that wait at "
+                     "the same time (default: 64); 1: no batching")
+          ->check(cli::in_range(int64_t{1}, int64_t{1} << 16));
+  auto* batch_wait =
+      app.add_option("--batch-wait", given.batch_wait,
+                     "how long a request waits for others to form a batch: 2ms, 0.01 "
+                     "(default: 0, only while the model is busy)")
+          ->check(cli::duration(0, 10));
   app.add_option("--weights", weights, "weights of a model file, safetensors (default: random)");
   app.add_option("--function", function, "function of a model file or a run (default: model)");
   app.add_option("--precision", precision,
@@ -104,7 +106,7 @@ int run_serve(int argc, char** argv) {
       ->check(cli::one_dtype_of({"float32", "bfloat16", "float16"}));
   cli::add_device_options(app, device);
   app.add_option("--family", family, "the models' family, a model file (default: by their type)");
-  app.add_option("--context", context, "tokens of a sequence (default: the model's)")
+  app.add_option("--context", context, "context length in tokens (default: the model's)")
       ->check(cli::in_range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--kv", kv, "how keys and values are cached")
       ->check(cli::one_dtype_of({"f32", "bf16", "int8"}));
@@ -135,7 +137,7 @@ int run_serve(int argc, char** argv) {
                  "NAME=DIR: the model with the low-rank adapter in this folder of PEFT, under this "
                  "name; weights are shared (repeatable)")
       ->allow_extra_args(false);
-  app.add_flag("--dry-run", dry_run, "load the models, print what they take, and end");
+  app.add_flag("--dry-run", dry_run, "load the models, print their inputs and settings, and end");
   app.add_flag("--json", json,
                "print a JSON object with the models and the address when requests are accepted");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;

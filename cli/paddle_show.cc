@@ -66,7 +66,7 @@ int run_show(int argc, char** argv) {
   if (arguments.size() != 1)
     fail(ErrorCode::kUsage, "one model is expected (see paddle-show --help)");
   if (!graph.output.empty()) {
-    if (training) fail(ErrorCode::kUsage, "--training does not go with --graph");
+    if (training) fail(ErrorCode::kUsage, "--training cannot be combined with --graph");
     graph.model = arguments[0];
     graph.function = function;
     graph.family = family;
@@ -92,8 +92,8 @@ int run_show(int argc, char** argv) {
     config = train::config_of_model(arguments[0]);
     if (config.empty()) {  // a saved model without its run: a quantized or a merged one
       if (!overrides.empty())
-        fail(ErrorCode::kUsage, "'", overrides[0], "': params belong to model files; ",
-             arguments[0], " is a trained model");
+        fail(ErrorCode::kUsage, "'", overrides[0], "': params are for model files; ", arguments[0],
+             " is a trained model");
       program::LoadOptions load;
       load.function = function;
       cli::print_model(*program::load_model(arguments[0], load), json);

@@ -69,7 +69,7 @@ void train(const std::vector<std::string>& files, tokenizers::BpeTrainingOptions
                  dry_run ? "; nothing is written\n" : "\n"));
   if (trained.dropped_words > 0)
     cli::print_warning(
-        str(trained.dropped_words, " rare words were left out: there are too many different ones"));
+        str(trained.dropped_words, " rare words were dropped: there are too many distinct ones"));
   if (static_cast<int64_t>(trained.tokens.size()) < wanted)
     cli::print_warning(str("the text gives ", trained.tokens.size(), " tokens, not ", wanted,
                            ": no further pair occurs often enough"));

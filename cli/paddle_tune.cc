@@ -137,13 +137,13 @@ int tune_subject(TuneOptions& options, const std::vector<std::string>& overrides
   std::unique_ptr<tune::TuningTarget> subject;
   if (training) {
     if (!options.dims.empty() || !options.weights.empty() || !options.family.empty())
-      fail(ErrorCode::kUsage, "--dim, --weights and --family belong to models; ", request.subject,
+      fail(ErrorCode::kUsage, "--dim, --weights and --family are for models; ", request.subject,
            " is the config of a run");
     cli::use_config_threads(train::read_config(request.subject, overrides).threads);
     subject = tune::training_target({request.subject, overrides, options.loss_tolerance});
   } else if (llm::is_language_model(request.subject)) {
     if (!options.dims.empty() || !options.weights.empty() || options.batch != 1)
-      fail(ErrorCode::kUsage, "--dim, --weights and --batch belong to other models; ",
+      fail(ErrorCode::kUsage, "--dim, --weights and --batch are for other models; ",
            request.subject, " is a language model");
     tune::LanguageModelOptions language{
         .model = request.subject, .load = {}, .loss_tolerance = options.loss_tolerance};
@@ -207,7 +207,7 @@ int tune_subject(TuneOptions& options, const std::vector<std::string>& overrides
     cli::print(report);
   } else {
     if (result.best == result.start)
-      cli::print("nothing is faster beyond noise\n");
+      cli::print("nothing is faster beyond measurement noise\n");
     else
       cli::print(str("together: ", text(result.total.gain), " in ", tune::rate(*subject), ", ",
                      result.same_bits ? "same" : "other", " bits\n"));
@@ -293,7 +293,7 @@ int run_tune(int argc, char** argv) {
          options.what[0], "', which is measured here");
   if (plans || options.parallel) return plan(options, overrides);
   if (!options.cluster.empty() || !options.fixed.empty())
-    fail(ErrorCode::kUsage, "--cluster and --fix belong to --parallel");
+    fail(ErrorCode::kUsage, "--cluster and --fix need --parallel");
   restart_with_short_spin_waits(argv);
   return tune_subject(options, overrides);
 }

@@ -192,7 +192,7 @@ std::string write_project(const Kind& kind, const PluginTemplate& options) {
   const std::string source = options.name + std::string(kind.suffix);
   const std::string list = join_path(folder, "CMakeLists.txt"), file = join_path(folder, source);
   for (const std::string& each : {list, file})
-    if (file_exists(each)) fail(ErrorCode::kUsage, each, ": is there already");
+    if (file_exists(each)) fail(ErrorCode::kUsage, each, ": already exists");
   ensure_directory(folder);
   write_file_atomically(file, with_name(kind, options.name));
   write_file_atomically(list, project(kind, options.name, source));
@@ -229,7 +229,7 @@ std::string write_plugin_template(const PluginTemplate& options) {
   const std::string file = options.output.empty() ? name + suffix : options.output;
   if (!has_code && !file.ends_with(".plugin.yaml"))
     fail(ErrorCode::kUsage, file, ": expected a file NAME.plugin.yaml");
-  if (file_exists(file)) fail(ErrorCode::kUsage, file, ": is there already");
+  if (file_exists(file)) fail(ErrorCode::kUsage, file, ": already exists");
   write_file_atomically(file, with_name(*kind, name));
   std::string out = str("written: ", file, "\nnext:\n");
   const std::string built = has_code ? name + ".so" : file;

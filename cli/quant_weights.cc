@@ -24,7 +24,7 @@ void PruneOptions::add_to(App& app) {
       ->check(in_range(int64_t{1}, int64_t{1} << 32));
   app.add_option("--weights", job.load.weights, "weights of a model file (safetensors)");
   app.add_flag("--no-check", no_check, "do not compare the result");
-  app.add_flag("--overwrite", job.overwrite, "replace what is in the output");
+  app.add_flag("--overwrite", job.overwrite, "replace an existing output");
   app.add_flag("--json", json, "one line of JSON at the end");
 }
 
@@ -64,7 +64,7 @@ void MergeOptions::add_to(App& app) {
   app.add_option("-o,--output", job.output, "a folder, or a file if MODEL is one")->required();
   scale_option =
       app.add_option("--scale", scale, "factor on the adapter, in place of its alpha / rank");
-  app.add_flag("--overwrite", job.overwrite, "replace what is in the output");
+  app.add_flag("--overwrite", job.overwrite, "replace an existing output");
   app.add_flag("--json", json, "one line of JSON at the end");
 }
 

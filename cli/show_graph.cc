@@ -51,7 +51,7 @@ program::TracedModel trace(const GraphView& view) {
   if (!is_graph && !is_directory(view.model) && file_exists(file) && is_config(file))
     return trace_config(view);
   if (!view.overrides.empty() && (is_graph || is_directory(view.model)))
-    fail(ErrorCode::kUsage, "'", view.overrides[0], "': params belong to model files; ", view.model,
+    fail(ErrorCode::kUsage, "'", view.overrides[0], "': params are for model files; ", view.model,
          " is a finished model");
   program::LoadOptions options;
   options.function = view.function;

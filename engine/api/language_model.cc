@@ -92,7 +92,7 @@ class LanguageModel::Impl {
     out.presence_penalty = given.presence_penalty;
     out.frequency_penalty = given.frequency_penalty;
     if (!given.json_schema.empty() && !given.regex.empty())
-      fail(paddle::ErrorCode::kUsage, "json_schema and regex exclude each other");
+      fail(paddle::ErrorCode::kUsage, "json_schema and regex are mutually exclusive");
     if (!given.json_schema.empty())
       out.constraint =
           constraint(grammar::compile_json_schema(parse_json(given.json_schema, "json_schema")));

@@ -117,7 +117,7 @@ class Trainer::Impl {
     train.allow_missing = options_.allow_missing;
     train.allow_unused = options_.allow_unused;
     if (train.resume && train.overwrite)
-      fail(paddle::ErrorCode::kUsage, "TrainOptions: resume and overwrite exclude each other");
+      fail(paddle::ErrorCode::kUsage, "TrainOptions: resume and overwrite are mutually exclusive");
     config_.compile.target = target_of(options_.device, options_.memory);
     trainer_ = std::make_unique<train::Trainer>(std::move(config_), train, observer_);
   }

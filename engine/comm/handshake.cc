@@ -56,7 +56,7 @@ std::optional<std::string> Challenge::accept(const std::string& token, const std
 std::string Admission::answer(const std::string& challenge) {
   listener_nonce_ = challenge;
   if (take_word(listener_nonce_) != "challenge" || !is_nonce(listener_nonce_))
-    fail(ErrorCode::kPeer, "another program answers where the ranks of this run connect");
+    fail(ErrorCode::kPeer, "another program listens at the rendezvous address of this run");
   return str(nonce_, " ", proof(token_, "caller", listener_nonce_, nonce_, request_), " ",
              request_);
 }
@@ -76,7 +76,7 @@ bool request_admission(const Socket& socket, const std::string& token, const std
   if (!welcome) return false;
   if (!admission.is_welcome(*welcome))
     fail(ErrorCode::kPeer,
-         "the program that answers where the ranks of this run connect does not know its token");
+         "the program that listens at the rendezvous address does not know the token of this run");
   return true;
 }
 

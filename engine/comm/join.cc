@@ -73,7 +73,7 @@ std::shared_ptr<Transport> join(const Membership& m, const JoinOptions& options)
           str("rank ", m.rank, " ", rendezvous.host(), ":", listener.port(), " ", m.attempt),
           options.join_timeout))
     fail(ErrorCode::kPeer, "rank ", m.rank, ": ", m.rendezvous,
-         " has closed the connection: it belongs to another run or has another token "
+         " has closed the connection: it is of another run or has a different token "
          "(PADDLE_RENDEZVOUS_TOKEN), or there is a rank ",
          m.rank, " already");
   // "HOST:PORT HOST:PORT …" of all ranks, when they have come.
@@ -86,7 +86,8 @@ std::shared_ptr<Transport> join(const Membership& m, const JoinOptions& options)
   for (int peer = 0; peer < m.size; ++peer) {
     std::string address;
     if (!(answer >> address))
-      fail(ErrorCode::kPeer, "rank ", m.rank, ": the launcher ended before all ranks had come");
+      fail(ErrorCode::kPeer, "rank ", m.rank,
+           ": the launcher ended before all ranks had connected");
     hosts.push_back(address.substr(0, address.rfind(':')));
     if (peer >= m.rank) continue;  // those call here
     Socket& socket = peers[static_cast<size_t>(peer)] = connect_to(address, options.join_timeout);

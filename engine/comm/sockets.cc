@@ -160,7 +160,7 @@ std::string Socket::receive_line() const {
     if (c == '\n') return line;
     line += c;
   }
-  fail(ErrorCode::kPeer, "another program answers where the ranks of this run connect");
+  fail(ErrorCode::kPeer, "another program listens at the rendezvous address of this run");
 }
 
 std::optional<std::string> Socket::receive_line(std::chrono::milliseconds timeout) const {

@@ -80,7 +80,7 @@ void check_patterns(const char* option, const std::vector<std::string>& patterns
   for (const std::string& p : patterns)
     if (std::none_of(names.begin(), names.end(),
                      [&](const std::string& n) { return matches_pattern(p, n); }))
-      fail(ErrorCode::kUsage, option, ": '", p, "' fits no tensor", did_you_mean(p, names));
+      fail(ErrorCode::kUsage, option, ": '", p, "' matches no tensor", did_you_mean(p, names));
 }
 
 std::vector<Planned> plan_tensors(const Options& options, const Source& source,
@@ -297,7 +297,7 @@ Summary run(const Options& options, const Printer& printer) {
   }
   for (const std::string& file : files)
     if (file_exists(file) && !options.overwrite)
-      fail(ErrorCode::kUsage, file, ": is there already; --overwrite replaces it");
+      fail(ErrorCode::kUsage, file, ": already exists; --overwrite replaces it");
   std::optional<Journal> journal;
   if (target.format == Format::kSharded) {
     journal.emplace(files.back(), settings_of(options, target, plan));

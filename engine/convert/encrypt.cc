@@ -33,7 +33,7 @@ EncryptedCopy encrypt_model(const std::string& in, const std::string& out, bool 
   if (file_exists(join_path(in, "run.json")))
     fail(ErrorCode::kUsage, in, ": is a run; state its model, such as ", join_path(in, "model"));
   if (file_exists(out) && !overwrite)
-    fail(ErrorCode::kUsage, out, ": is there already (--overwrite replaces it)");
+    fail(ErrorCode::kUsage, out, ": already exists (--overwrite replaces it)");
   if (fs::weakly_canonical(in) == fs::weakly_canonical(out))
     fail(ErrorCode::kUsage, out, ": would replace the model itself");
   EncryptedCopy copy;

@@ -38,7 +38,7 @@ Summary convert_program(const Options& options, const Printer& printer) {
     return result;
   }
   if (file_exists(options.out) && !options.overwrite)
-    fail(ErrorCode::kUsage, options.out, ": is there already; --overwrite replaces it");
+    fail(ErrorCode::kUsage, options.out, ": already exists; --overwrite replaces it");
   const auto written = formats::onnx::write_model(model, options.out, {});
   printer.line(str(summary, "; written to ", options.out,
                    written.data_file.empty() ? "" : " and " + written.data_file));

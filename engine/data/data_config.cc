@@ -65,9 +65,8 @@ Schema data_schema() {
         Spec::map(class_weights)
             .doc("makes the vector class_weights for the loss, from the training samples"));
   s.add("length_window", Spec::integer().at_least(0).at_most(1 << 20).fallback("50").doc(
-                             "texts: batches among which samples of similar lengths are gathered"));
-  s.add("drop_last",
-        Spec::boolean().fallback("false").doc("leave out a last batch that is not full"));
+                             "texts: number of batches among which samples are grouped by length"));
+  s.add("drop_last", Spec::boolean().fallback("false").doc("drop a last batch that is not full"));
   s.add("workers",
         Spec::integer().at_least(0).at_most(256).fallback("1").doc("threads that load ahead"));
   s.add("prefetch_bytes", Spec::integer()
@@ -82,9 +81,8 @@ Schema data_schema() {
           .fallback("error")
           .doc("what a bad sample does; keep is for boxes outside of images, mask values that are "
                "not listed and empty labels"));
-  s.add("check_seconds",
-        Spec::real().at_least(0).fallback("1").doc(
-            "how long samples are looked at before the first step; 0: not at all"));
+  s.add("check_seconds", Spec::real().at_least(0).fallback("1").doc(
+                             "time limit of the data check before the first step; 0: no check"));
   s.add("max_bad_rate", Spec::real().at_least(0).at_most(1).fallback("0.01").doc(
                             "share of skipped samples above which training stops"));
   s.add("nan",

@@ -24,19 +24,19 @@ enum class TransformKind {
   kResize,      ///< images [c, h, w] to height x width, bilinear with antialiasing, or nearest
   kCenterCrop,  ///< the middle height x width; smaller images are an error
   kRandomCrop,  ///< a random height x width
-  kRandomResizedCrop,  ///< a window of random area and ratio, resized to height x width
+  kRandomResizedCrop,  ///< crop of random area and aspect ratio, resized to height x width
   kRandomRotation,     ///< rotated by up to `degrees` either way about the center
   kHorizontalFlip,     ///< left and right exchanged, with `probability`
   kVerticalFlip,
   kPad,             ///< `pad` pixels of `value` around: all, or left, right, top, bottom
-  kRandomAffine,    ///< rotated, moved, scaled and sheared at random
-  kColorJitter,     ///< brightness, contrast, saturation and hue changed at random, in any order
+  kRandomAffine,    ///< random rotation, translation, scale and shear
+  kColorJitter,     ///< random changes of brightness, contrast, saturation and hue, in any order
   kGrayscale,       ///< colors removed, with `probability`
   kGaussianBlur,    ///< with a random `sigma` in pixels
   kGaussianNoise,   ///< of deviation `strength`, a share of the range
   kCutout,          ///< a random rectangle filled with `value`, with `probability`
   kRandAugment,     ///< `count` random changes of one `magnitude`
-  kTrivialAugment,  ///< one random change of random strength
+  kTrivialAugment,  ///< one random augmentation of random magnitude (TrivialAugment)
   kLogMel,          ///< sound [samples] to the logarithm of a mel spectrogram [frames, mels]
   kSpecAugment,     ///< bands of a spectrogram [frames, mels] set to `value`
   kOwn,             ///< of a library: `own`

@@ -173,7 +173,7 @@ std::vector<OperationForm> forms_of(const ir::Function& function) {
 void require_new_outputs(const ExportJob& job, const std::vector<std::string>& outputs) {
   for (const std::string& output : outputs)
     if (!job.overwrite && file_exists(output))
-      fail(ErrorCode::kUsage, output, ": is there already (--overwrite replaces it)");
+      fail(ErrorCode::kUsage, output, ": already exists (--overwrite replaces it)");
 }
 
 namespace {
@@ -300,7 +300,7 @@ class Candidates {
                           std::any_of(all_.begin(), all_.end(), [](const Candidate& each) {
                             return formats::onnx::needs_external_data(each.exported.model);
                           });
-    if (external) fail(ErrorCode::kUsage, data, ": is there already (--overwrite replaces it)");
+    if (external) fail(ErrorCode::kUsage, data, ": already exists (--overwrite replaces it)");
   }
 
   static void rename(const std::string& from, const std::string& to) {

@@ -204,7 +204,7 @@ class TiffDecoder {
     }
     if (l.photometric == PHOTOMETRIC_YCBCR) {
       if (l.compression != COMPRESSION_JPEG || l.planar)
-        reject("a TIFF of YCbCr samples that are not compressed as JPEG or lie in planes");
+        reject("a TIFF of YCbCr samples that are not JPEG-compressed or are stored in planes");
       TIFFSetField(tiff_.get(), TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
     }
     if (l.photometric == PHOTOMETRIC_SEPARATED && tag<uint16_t>(TIFFTAG_INKSET) != INKSET_CMYK)

@@ -93,8 +93,8 @@ std::optional<Downloaded> find_present(const Download& what) {
   } else if (fits && what.size) {
     return Downloaded{bytes, sha256_of_file(what.file), false, true};
   }
-  fail(ErrorCode::kUsage, what.file, ": is there already",
-       what.size || !what.sha256.empty() ? " and is another file" : "",
+  fail(ErrorCode::kUsage, what.file, ": already exists",
+       what.size || !what.sha256.empty() ? " with different contents" : "",
        " (--overwrite replaces it)");
 }
 
@@ -138,7 +138,7 @@ bool fetch_rest(const Download& what, PartFile& part, const DownloadProgress& pr
            }});
   if (status_error == 416) {  // there is nothing after what is here
     part.clear();
-    problem = "the server has no such part of the file";
+    problem = "the server does not have this range of the file";
     return false;
   }
   if (status_error >= 500 || status_error == 429) {

@@ -97,7 +97,7 @@ std::string http_text(const HttpRequest& request, uint64_t max_bytes) {
   if (reply.status != 200)
     fail(ErrorCode::kData, request.url, ": the server answers with status ", reply.status);
   if (out.size() > max_bytes)
-    fail(ErrorCode::kData, request.url, ": the answer is longer than ", human_bytes(max_bytes));
+    fail(ErrorCode::kData, request.url, ": the response is longer than ", human_bytes(max_bytes));
   if (reply.end != HttpReply::End::kDone)
     fail(ErrorCode::kDevice, host_of(request.url), ": the connection was lost: ", reply.problem);
   return out;

@@ -21,7 +21,7 @@ struct HttpReply {
     kDone,
     kStopped,    ///< a callback returned false
     kBroken,     ///< the connection ended early
-    kWholeOnly,  ///< the server sends whole files only: `from` must be 0
+    kWholeOnly,  ///< the server does not support range requests: `from` must be 0
   };
   End end = End::kDone;
   int status = 0;

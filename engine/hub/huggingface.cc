@@ -125,7 +125,7 @@ std::vector<HubFile> list_files(const Repository& repository) {
       json::parse(http_text({address, token_header()}, kMaxList), nullptr, /*throws=*/false);
   const auto list = answer.is_object() ? answer.find("siblings") : answer.end();
   if (!answer.is_object() || list == answer.end() || !list->is_array())
-    fail(ErrorCode::kData, address, ": the answer is not a list of files");
+    fail(ErrorCode::kData, address, ": the response is not a list of files");
   if (list->size() > kMaxFiles)
     fail(ErrorCode::kData, address, ": lists more than ", kMaxFiles, " files");
   std::vector<HubFile> out;
@@ -150,7 +150,7 @@ std::vector<HubFile> choose_files(const Repository& repository, const std::vecto
     for (const std::string& pattern : patterns)
       if (std::none_of(names.begin(), names.end(),
                        [&](const std::string& name) { return matches_pattern(pattern, name); }))
-        fail(ErrorCode::kUsage, "--only: '", pattern, "' fits no file of ", repository.name,
+        fail(ErrorCode::kUsage, "--only: '", pattern, "' matches no file of ", repository.name,
              did_you_mean(pattern, names));
     return out;
   }

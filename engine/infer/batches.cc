@@ -320,7 +320,7 @@ std::optional<data::CsvFileOptions> sound_options(const InputOptions& options,
     else
       out.listed_files.push_back(path);
   if (out.listed_files.empty())
-    fail(ErrorCode::kData, first, ": has no sounds (.wav, .flac, .ogg, .mp3 and others)");
+    fail(ErrorCode::kData, first, ": has no audio files (.wav, .flac, .ogg, .mp3 and others)");
   out.path = out.listed_files[0];
   return out;
 }
@@ -442,7 +442,7 @@ std::unique_ptr<Batches> open_inputs(const program::Model& model, const InputOpt
     source.source = t;
   } else {
     fail(ErrorCode::kUsage, first,
-         ": expected .npz, .csv, .tsv, .jsonl, .txt, images, sounds or a folder of them");
+         ": expected .npz, .csv, .tsv, .jsonl, .txt, images, audio or a folder of them");
   }
   data::apply_fitted(source, program::fitted_of(model.metadata(), run));
   const data::DatasetOptions with_label = source;

@@ -107,7 +107,7 @@ std::vector<std::optional<Array>> run(Mode mode, const TensorFn& fn,
   auto out = run_eagerly(fn, inputs, device);
   // The kernels that are kept of the first calls (runtime/known_calls.h) must give the same bits.
   const auto again = run_eagerly(fn, inputs, device);
-  ensure(std::ranges::equal(out, again, same_bits), "the same eager calls give other bits again");
+  ensure(std::ranges::equal(out, again, same_bits), "repeated eager calls give different bits");
   return out;
 }
 

@@ -167,7 +167,7 @@ SuiteResult run_onnx_suite(const std::vector<std::string>& folders, const SuiteO
         const auto reason = known.find(name);
         if (passed && reason != known.end()) {
           ++result.unexpected;
-          print(name + ": passes; take it from the list of known failures");
+          print(name + ": passes; remove it from the list of known failures");
         }
         if (passed) return;
         if (reason == known.end()) ++result.unexpected;

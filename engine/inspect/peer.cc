@@ -151,12 +151,13 @@ class Peer {
       const ssize_t n = ::read(socket_, bytes, sizeof bytes);
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0 || buffer_.size() > kMaxAnswer)
-        fail(ErrorCode::kDevice, "the Python process ended without an answer");
+        fail(ErrorCode::kDevice, "the Python process ended without a response");
       buffer_.append(bytes, static_cast<size_t>(n));
     }
     const Json out = Json::parse(buffer_.substr(0, end), nullptr, false);
     buffer_.erase(0, end + 1);
-    if (!out.is_object()) fail(ErrorCode::kDevice, "the Python process gave no JSON object");
+    if (!out.is_object())
+      fail(ErrorCode::kDevice, "the Python process did not return a JSON object");
     return out;
   }
 };

@@ -215,7 +215,7 @@ void Attempt::read_node_0() {
       node_0_done_ = true;
     } else if (line->empty()) {
       node_0_done_ = true;
-      note_failure(kLost, "the launcher of node 0 is gone");
+      note_failure(kLost, "the launcher of node 0 has exited");
     }
   }
 }

@@ -222,10 +222,11 @@ LaunchResult run_further_node(const LaunchOptions& options) {
       if (SignalScope::count() > 0) return {128 + SignalScope::last(), ""};
       const auto said = link.next_line();
       if (said && said->empty())
-        return {kLost,
-                str("node 0 at ", options.rendezvous,
-                    " has rejected this launcher or is gone: each needs another --node-rank, "
-                    "and all the same PADDLE_RENDEZVOUS_TOKEN")};
+        return {
+            kLost,
+            str("node 0 at ", options.rendezvous,
+                " has rejected this launcher or has exited: each needs a different --node-rank, "
+                "and all the same PADDLE_RENDEZVOUS_TOKEN")};
       if (said) line = *said;
     }
   }

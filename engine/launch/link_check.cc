@@ -32,7 +32,8 @@ LinkTimes check_links(comm::Communicator& communicator, const std::string& versi
       communicator.gather_numbers(crc32(std::as_bytes(std::span(version))));
   for (size_t rank = 1; rank < versions.size(); ++rank)
     if (versions[rank] != versions[0])
-      fail(ErrorCode::kConfig, "rank ", rank, " has another version of the program than rank 0");
+      fail(ErrorCode::kConfig, "rank ", rank,
+           " has a different version of the program than rank 0");
   constexpr int kBarriers = 201, kReductions = 11, kFew = 2;
   LinkTimes times;
   for (int i = 0; i < kFew; ++i) communicator.barrier();

@@ -72,7 +72,7 @@ std::unique_ptr<program::Model> load_whole(const ModelFiles& files, const Family
 
 void check_options(const std::string& path, const program::LoadOptions& options) {
   if (!options.weights.empty())
-    fail(ErrorCode::kUsage, "--weights belongs to model files; ", path, " has its own weights");
+    fail(ErrorCode::kUsage, "--weights is for model files; ", path, " has its own weights");
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ WholeModel whole_model(const ModelFiles& files, const Family& family, const std:
 WholeModel open_whole_model(const std::string& path, const std::string& family,
                             const program::LoadOptions& options) {
   if (!options.weights.empty())
-    fail(ErrorCode::kUsage, "--weights belongs to model files; ", path, " has its own weights");
+    fail(ErrorCode::kUsage, "--weights is for model files; ", path, " has its own weights");
   const ModelFiles files = open_model_files(path);
   return whole_model(files, find_family(files, family), path, options);
 }

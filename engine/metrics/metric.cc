@@ -208,7 +208,7 @@ std::vector<MetricInfo> built_in_metrics() {
              D::kHigher, make_curve),
       scored("average_precision", "Area under the curve of precision over recall, exact.", areas,
              D::kHigher, make_curve),
-      scored("precision", "Share of predicted positives that are right.", rates, D::kHigher,
+      scored("precision", "Share of predicted positives that are correct.", rates, D::kHigher,
              make_rate),
       scored("recall", "Share of positives that are predicted.", rates, D::kHigher, make_rate),
       scored("f1", "Harmonic mean of precision and recall.", rates, D::kHigher, make_rate),

@@ -49,7 +49,7 @@ Values reshape(ProgramCall& c) {
   if (is_empty && !inferred) {
     Dim count = 1;
     for (const Dim& d : shape) count = count * d;
-    c.check(count.equals(0).value_or(true), "no elements do not fit into ", str(shape));
+    c.check(count.equals(0).value_or(true), "an empty tensor cannot be reshaped to ", str(shape));
     return {ops::full(shape, 0.0, x.dtype())};
   }
   return {ops::reshape(x, shape)};

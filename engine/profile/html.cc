@@ -179,7 +179,7 @@ std::string html(const Analysis& a) {
   out += summary_table(a);
   out += "<h2>Suggestions</h2>\n";
   if (a.suggestions.empty()) {
-    out += "<p>Nothing stands out above the noise of a measurement.</p>\n";
+    out += "<p>No suggestion: no gain exceeds the measurement noise.</p>\n";
   } else {
     Table table({"#predicted gain", "suggestion", "why"});
     for (const Suggestion& s : a.suggestions)

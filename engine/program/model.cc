@@ -26,10 +26,10 @@ std::unique_ptr<Model> load_model(const std::string& path, const LoadOptions& op
   if (form == ModelForm::kGraph) return std::make_unique<OnnxModel>(path, options);
   if (is_directory(path)) {
     if (!options.overrides.empty())
-      fail(ErrorCode::kUsage, "'", options.overrides[0], "': params belong to model files; ", path,
+      fail(ErrorCode::kUsage, "'", options.overrides[0], "': params are for model files; ", path,
            " is a trained model");
     if (!options.weights.empty())
-      fail(ErrorCode::kUsage, "--weights belongs to model files; ", path, " has its own weights");
+      fail(ErrorCode::kUsage, "--weights is for model files; ", path, " has its own weights");
     return NativeModel::open_folder(find_model_folder(path), options);
   }
   return NativeModel::open_file(path, options);

@@ -10,8 +10,8 @@ OnnxModel::OnnxModel(const std::string& path, const LoadOptions& options) {
   paddle_program::register_programs();
   if (!file_exists(path)) fail(ErrorCode::kUsage, path, ": there is no such file");
   if (!options.overrides.empty() || !options.weights.empty() || options.function != "model")
-    fail(ErrorCode::kUsage, "params, --weights and --function belong to model files in YAML; ",
-         path, " has its own weights and one graph");
+    fail(ErrorCode::kUsage, "params, --weights and --function are for model files in YAML; ", path,
+         " has its own weights and one graph");
   if (options.precision != DType::kF32)
     fail(ErrorCode::kUsage, "a precision of ", text(options.precision),
          " is for model files and trained models; ", path,

@@ -47,7 +47,7 @@ TracedModel trace_program(const lang::Program& program, const lang::EntryPoint& 
                                   values == WeightValues::kDeferred ? deferred.get() : nullptr);
   if (!out.function)
     fail(ErrorCode::kUsage, "'", program.name,
-         "' asks for the value of a dim (static); give it with --dim NAME=VALUE");
+         "' needs the value of a dim (static); give it with --dim NAME=VALUE");
   out.weight = [deferred, made = weights_of(store)](const std::string& name) {
     const auto value = deferred->find(name);
     return value == deferred->end() ? made(name) : value->second();

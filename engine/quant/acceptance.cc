@@ -198,9 +198,10 @@ void warn_of_few(const QuantJob& job, QuantReport& report) {
                                 std::min(1.0, 3.0 / static_cast<double>(c.samples)));
   constexpr double kMax = 0.01;
   if (known <= std::min(kMax, job.config.accept.drop.value_or(kMax))) return;
-  report.warnings.push_back(
-      str("the models were compared on ", c.samples, " samples: the change of the ", metric->name,
-          " is known to ±", percent(known), " (95%); --eval-data with more samples tells more"));
+  report.warnings.push_back(str("the models were compared on ", c.samples,
+                                " samples only: the 95% interval of the change of the ",
+                                metric->name, " is ±", percent(known),
+                                "; --eval-data with more samples narrows it"));
 }
 
 }  // namespace paddle::quant

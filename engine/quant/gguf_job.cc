@@ -182,7 +182,7 @@ GgufReport quantize_gguf(const GgufJob& job, bool dry_run, const Progress& progr
   }
   if (dry_run) return report;
   if (!job.overwrite && file_exists(job.output))
-    fail(ErrorCode::kUsage, job.output, ": is there already (--overwrite replaces it)");
+    fail(ErrorCode::kUsage, job.output, ": already exists (--overwrite replaces it)");
   gguf::Metadata stated;
   stated.add_integer("general.file_type", file_type(type.type));
   gguf::Writer writer(job.output, written, metadata_of(*input, stated.values()[0]),

@@ -170,7 +170,7 @@ void check_output(const std::string& output, bool overwrite) {
   if (const Paths paths(output); !paths.only_file && paths.is_interrupted())
     fail(ErrorCode::kUsage, output,
          ": has a job that was interrupted (--resume continues it, --overwrite starts again)");
-  fail(ErrorCode::kUsage, output, ": is there already (--overwrite replaces it)");
+  fail(ErrorCode::kUsage, output, ": already exists (--overwrite replaces it)");
 }
 
 }  // namespace paddle::quant

@@ -95,7 +95,7 @@ Schema latency_schema() {
                      .at_least(1)
                      .at_most(static_cast<double>(kMaxBatch))
                      .fallback("1")
-                     .doc("samples at a time when models and layers are timed"));
+                     .doc("batch size when models and layers are timed"));
   s.add("speedup", Spec::real().above(0).doc("least ratio of latencies, as 'speedup' of 'accept'"));
   s.add("milliseconds", Spec::real().above(0).doc("longest latency of the quantized model"));
   return s;
@@ -126,7 +126,7 @@ Schema budget_schema() {
   Schema s;
   s.add("time", Spec::text().doc("seconds, '30m' or '1h30m'; then the best model so far is taken"));
   s.add("trials", Spec::integer().at_least(1).at_most(1 << 20).fallback("50").doc(
-                      "models that are compared at most"));
+                      "largest number of models that are compared"));
   return s;
 }
 

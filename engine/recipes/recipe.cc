@@ -36,7 +36,7 @@ const std::vector<Recipe>& recipes() {
       {{"text-lines", "a CSV file of images of lines and their text (OCR)"}, text_lines},
       {{"tagging", "a CSV file of sentences and a tag for each word"}, tagging},
       {{"sequence-to-sequence", "a CSV file of texts and what they become"}, sequence_to_sequence},
-      {{"speech-commands", "a CSV file of sounds and their classes"}, speech_commands},
+      {{"speech-commands", "a CSV file of audio files and their classes"}, speech_commands},
       {{"recommender", "a CSV file of users, items and clicks or ratings"}, recommender},
       {{"time-series", "a CSV file of numbers in the order of time"}, time_series},
       {{"vae", "images, or digits that the program draws", false}, unlabeled_images},

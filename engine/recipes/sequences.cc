@@ -179,7 +179,7 @@ RecipeResult speech_commands(const RecipeRequest& request) {
     if (!cells.empty() && formats::has_sound_ending(cells[0])) sound = c;
   }
   if (sound == profile.columns.size())
-    fail(ErrorCode::kData, request.data, ": found no column with names of sound files");
+    fail(ErrorCode::kData, request.data, ": found no column with names of audio files");
   const Column* label = request.target.empty()
                             ? nullptr
                             : &profile.columns[profile.column(request.target, "--target")];
@@ -267,7 +267,7 @@ RecipeResult recommender(const RecipeRequest& request) {
   const size_t label = rating_column(request, profile);
   if (!profile.columns[label].is_number)
     fail(ErrorCode::kData, request.data, ": the column '", profile.columns[label].name,
-         "' is to be predicted, but holds texts (--target names another)");
+         "' is the target, but holds text (--target names another)");
   RecipeResult out;
   std::vector<std::string> items, numbers, times;
   for (size_t c = 0; c < profile.columns.size(); ++c) {
@@ -345,7 +345,7 @@ SeriesColumns series_columns(const RecipeRequest& request, const CsvProfile& pro
     if (request.time.empty() && !found.time && is_time(each)) found.time = &each;
   if (found.time && found.time->time == data::TimeForm::kNone)
     fail(ErrorCode::kData, request.data, ": the column '", found.time->name,
-         "' holds no times that are all written in one way");
+         "' does not hold timestamps of one format");
   // A text that repeats names the series of a row.
   std::vector<const Column*> texts;
   for (const Column& each : profile.columns)
@@ -356,7 +356,7 @@ SeriesColumns series_columns(const RecipeRequest& request, const CsvProfile& pro
   if (!found.group && texts.size() > 1) {
     std::vector<std::string> names;
     for (const Column* each : texts) names.push_back("'" + each->name + "'");
-    out.found.push_back(str("several columns could tell series apart (", join(names, ", "),
+    out.found.push_back(str("several columns could identify the series (", join(names, ", "),
                             "): all rows are taken as one series; --group names one"));
   }
   for (const Column& each : profile.columns) {
@@ -408,7 +408,7 @@ RecipeResult time_series(const RecipeRequest& request) {
       str(profile.rows, " rows", series > 1 ? str(" of ", series, " series") : "", "; '",
           columns.target->name, "' is forecast ", horizon, " rows ahead from ", history,
           others.empty() ? "" : str(", with ", others.size(), " other columns")));
-  if (columns.group) out.found.push_back(str("'", columns.group->name, "' tells the series apart"));
+  if (columns.group) out.found.push_back(str("'", columns.group->name, "' identifies the series"));
   if (!columns.time)
     out.found.emplace_back("no column of times: the rows are taken in the order of the file");
   else if (!columns.time->rises)

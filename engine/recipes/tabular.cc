@@ -65,7 +65,7 @@ RecipeResult tabular(const RecipeRequest& request, bool classification) {
   }
   if (numbers.empty() && categories.empty())
     fail(ErrorCode::kData, request.data, ": found no column besides '", target.name,
-         "' but times, which no input is made of");
+         "' but timestamps, which are not used as inputs");
   const int64_t rows = profile.rows;
   const int64_t batch = std::clamp<int64_t>(rows / 50, 8, 256);
   const int64_t buckets = 100;

@@ -25,7 +25,7 @@ std::string fill_template(const RecipeRequest& request, Values values) {
     out += text.substr(at, open - at);
     if (open == text.size()) break;
     const size_t close = text.find("}}", open);
-    ensure(close != std::string_view::npos, "a place of a template is not closed");
+    ensure(close != std::string_view::npos, "a placeholder of a template is not closed");
     std::string place(text.substr(open + 2, close - open - 2));
     if (const size_t bar = place.find('|'); bar != std::string::npos)
       place = request.small ? place.substr(bar + 1) : place.substr(0, bar);

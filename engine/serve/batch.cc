@@ -189,7 +189,7 @@ class Batch {
         return;
       }
       if (!hosted_)
-        throw ApiError{404, "the model is an encoder, for /v1/embeddings; it writes no text",
+        throw ApiError{404, "the model is an encoder, for /v1/embeddings; it cannot generate text",
                        "model"};
       begin(line);
     } catch (const ApiError& error) {

@@ -200,7 +200,7 @@ std::string PredictInputs::write(const std::string& name, std::string_view conte
   std::ofstream file(path, std::ios::binary);
   file.write(content.data(), static_cast<std::streamsize>(content.size()));
   file.close();
-  if (!file) throw ApiError{503, "there is no room for the content of the request"};
+  if (!file) throw ApiError{503, "not enough memory for the content of the request"};
   return path;
 }
 

@@ -161,7 +161,7 @@ void check_serve_config(const ServeConfig& config) {
            ", expected 0 to ", kMaxTokens);
     if (model.cache_tokens > 0 && model.cache == "plain")
       fail(ErrorCode::kUsage, "cache_tokens of '", model.name,
-           "' is for a paged cache; a plain one has --context tokens for each text");
+           "' is for a paged cache; a plain one has --context tokens for each sequence");
     if (model.chunk < 0 || model.chunk > llm::Runner::kMaxRows)
       fail(ErrorCode::kUsage, "the chunk of '", model.name, "' is ", model.chunk,
            ", expected 0 to ", llm::Runner::kMaxRows);

@@ -35,8 +35,8 @@ Schema serve_schema() {
   model.add("cache_tokens",
             Spec::integer().at_least(0).doc(
                 str("tokens of a paged cache; 0: by streams (default: ", m.cache_tokens, ")")));
-  model.add("context", Spec::integer().at_least(0).doc(
-                           str("tokens of a sequence; 0: the model's (default: ", m.context, ")")));
+  model.add("context", Spec::integer().at_least(0).doc(str(
+                           "context length in tokens; 0: the model's (default: ", m.context, ")")));
   model.add("chunk",
             Spec::integer().at_least(0).at_most(256).doc(str(
                 "tokens of prompts that a step reads at most; 0: 256 (default: ", m.chunk, ")")));
@@ -61,13 +61,12 @@ Schema serve_schema() {
                             str("sequences generated at a time (default: ", d.streams, ")")));
   limits.add("queue", Spec::integer().at_least(0).at_most(100'000).doc(
                           str("requests that wait (default: ", d.queue, ")")));
-  limits.add("max_batch",
-             Spec::integer().at_least(1).at_most(65'536).doc(
-                 str("rows of a batch to which predictions are joined; 1: they are not joined "
-                     "(default: ",
-                     d.max_batch, ")")));
+  limits.add("max_batch", Spec::integer().at_least(1).at_most(65'536).doc(
+                              str("largest batch of dynamic batching, in rows; 1: no batching "
+                                  "(default: ",
+                                  d.max_batch, ")")));
   limits.add("batch_wait", Spec::duration().at_least(0).at_most(10).doc(
-                               "how long a prediction waits for others to join it (default: 0)"));
+                               "how long a request waits for others to form a batch (default: 0)"));
   limits.add("step_time",
              Spec::duration().at_least(0.001).at_most(60).doc(
                  str("how long a step may delay running sequences (default: ", d.step_ms, "ms)")));
@@ -80,7 +79,7 @@ Schema serve_schema() {
   Schema s;
   s.add("models", Spec::map_of(Spec::map(model).or_else(Spec::path()))
                       .doc("served name to a path, or to a map with the path and settings"));
-  s.add("listen", Spec::map(listen).doc("where the server listens, and who may ask"));
+  s.add("listen", Spec::map(listen).doc("where the server listens, and who may send requests"));
   s.add("limits", Spec::map(limits).doc("how much it does at a time"));
   return s;
 }

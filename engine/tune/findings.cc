@@ -54,7 +54,7 @@ void read_state(const std::string& text, Findings& kernels, Findings& schedules)
       f->has_new_ = own.at("new").get<bool>();
     }
   } catch (const nlohmann::json::exception& e) {
-    fail(ErrorCode::kData, "the state of a search does not read: ", e.what());
+    fail(ErrorCode::kData, "the state of the search cannot be read: ", e.what());
   }
 }
 

@@ -39,7 +39,7 @@ struct GenerateOptions {
   uint64_t seed = 0;
   std::vector<std::string> stops;  ///< the text ends before the first of these
   std::string json_schema;         ///< the text is JSON that is valid for this schema (its text)
-  std::string regex;               ///< the text matches this regular expression as a whole
+  std::string regex;  ///< constrain the output to strings that match this regular expression
   /// Called with each piece of text as it becomes known: whole characters, possibly none. Ends the
   /// generation by returning false; an exception comes out of the call. Must not call the model.
   std::function<bool(const std::string&)> on_text;

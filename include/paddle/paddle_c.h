@@ -248,7 +248,7 @@ typedef struct paddle_generate_options {
   const char* const* stops; /* the text ends before the first of these */
   size_t stop_count;
   const char* json_schema; /* the text is JSON that is valid for this schema (its text) */
-  const char* regex;       /* the text matches this regular expression as a whole */
+  const char* regex;       /* constrain the output to strings that match this regular expression */
   /* Called with each piece of text, UTF-8 without a zero at its end; 0 ends the generation. Must
    * not call the model. */
   int32_t (*on_text)(const char* text, size_t bytes, void* user);

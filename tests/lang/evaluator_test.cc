@@ -139,7 +139,7 @@ TEST(Evaluator, NamingErrors) {
   EXPECT_NE(run_body("return relu(x, name='a')").error.find("this operation has none"),
             std::string::npos);
   EXPECT_NE(run_body("return linear(x, 4, share='a') + linear(x, 4, share='b', name='c')")
-                .error.find("exclude"),
+                .error.find("mutually exclusive"),
             std::string::npos);
   EXPECT_NE(
       run_body("return linear(x, 4, share='a') + layer_norm(x, share='a')").error.find("share"),

@@ -53,7 +53,7 @@ TEST(Parser, Ranges) {
   EXPECT_NE(body_error("with scope(\"a b\"):\n  y = 1").find("letters, digits and '_'"),
             std::string::npos);
   EXPECT_NE(body_error("with scope(\"a\")").find("':'"), std::string::npos);
-  EXPECT_NE(body_error("with open(\"a\"):\n  y = 1").find("'with' is not part of the language"),
+  EXPECT_NE(body_error("with open(\"a\"):\n  y = 1").find("'with' is not supported"),
             std::string::npos);
 }
 

@@ -162,7 +162,7 @@ outputs: [a, a]
        {"m.yaml:2:1: unknown key 'inpts' (did you mean 'inputs'?)",
         "m.yaml:3:10: 'if' cannot be a param's name",
         "unknown type 'floot32' (did you mean 'float32'?)",
-        "the dim 'm' is not a whole dim of any input's shape",
+        "the dim 'm' is not a plain dim of any input's shape",
         "m.yaml:6:8: the argument 'x' is named twice", "m.yaml:7:3: a block cannot be called 'max'",
         "m.yaml:9:9: '(' is never closed", "m.yaml:11:3: 'width' is a param and cannot be assigned",
         "the output 'a' is named twice"}) {

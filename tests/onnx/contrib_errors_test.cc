@@ -108,7 +108,7 @@ TEST(ContribErrors, GroupRouter) {
   expect(router({x, b}, {int_attribute("top_k", 1), int_attribute("n_group", kHuge)}), "n_group");
   expect(router({x, {"b", {7}}}, {int_attribute("top_k", 1)}), "expert_bias is");
   expect(rejection("MoEGroupRouter", {x, b}, {int_attribute("top_k", 1)}, {"", "s"}),
-         "come together");
+         "must be given together");
 }
 
 TEST(ContribErrors, PackedTables) {

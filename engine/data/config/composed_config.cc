@@ -21,10 +21,11 @@ Schema series_keys() {
   s.add("path",
         paths_spec("CSV, JSON lines or Parquet files, rows in the order of time, or with `time`"));
   s.add("targets", targets.required().doc("columns to forecast"));
-  s.add("covariates", others.fallback("[]").doc("columns known up to the present"));
-  s.add("known", known.fallback("[]").doc("columns known for the future, too"));
-  s.add("group", Spec::text().doc("column that tells several series apart"));
-  s.add("time", Spec::text().doc("column of times, which sorts the rows; default: as they stand"));
+  s.add("covariates", others.fallback("[]").doc("columns whose future values are unknown"));
+  s.add("known", known.fallback("[]").doc("columns whose future values are known"));
+  s.add("group", Spec::text().doc("column that identifies the series"));
+  s.add("time", Spec::text().doc(
+                    "column of timestamps, which orders the rows; default: the order of the file"));
   add_csv_format_keys(s);
   s.add("history", Spec::integer().at_least(1).required().doc("rows of the past"));
   s.add("horizon", Spec::integer().at_least(1).fallback("1").doc("rows to forecast"));

@@ -86,7 +86,7 @@ Schema graph_block_keys() {
       s,
       hops_spec().required().doc("edges and number of neighbors of each hop: [{cites: 10}, "
                                  "{cites: 5}]; -1: all"),
-      "whether each epoch puts other nodes together");
+      "whether each epoch groups the nodes anew");
   s.add("roots", Spec::integer().at_least(1).at_most(1 << 20).fallback("512").doc(
                      "nodes of a block, which is one sample"));
   return s;
@@ -99,13 +99,13 @@ Schema graph_edge_keys() {
   s.add("negatives", Spec::integer().at_least(1).at_most(100'000).fallback("4").doc(
                          "pairs without an edge for each edge"));
   s.add("by_degree", Spec::boolean().fallback("true").doc(
-                         "negatives in proportion to degree^0.75; else all nodes alike"));
+                         "draw negatives in proportion to degree^0.75; else uniformly"));
   s.add("pairs",
         Spec::integer().at_least(1).at_most(1 << 20).fallback("512").doc("edges of a sample"));
   add_hop_keys(s,
                hops_spec().fallback("[]").doc("as of graph_neighbors, around both ends; without "
                                               "hops a sample has the whole graph"),
-               "whether each epoch puts other edges together");
+               "whether each epoch groups the edges anew");
   return s;
 }
 

@@ -45,7 +45,7 @@ Schema csv_field() {
                                       "file, instead of words and a vocabulary"));
   s.add("special_tokens",
         Spec::boolean().doc("tokenizer: add its beginning and end tokens; default: true"));
-  s.add("lowercase", Spec::boolean().doc("text: without capitals; default: true"));
+  s.add("lowercase", Spec::boolean().doc("text: convert to lower case; default: true"));
   s.add("max_length", Spec::integer().at_least(1).at_most(1 << 20).doc(
                           "text and audio: tokens or samples at which it is cut; default: 256 "
                           "tokens, 10 seconds"));

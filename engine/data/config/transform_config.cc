@@ -21,7 +21,7 @@ const char* doc_of(TransformKind kind) {
     case K::kNormalize:
       return "(x - mean) / std by channel or for all, as float32";
     case K::kOneHot:
-      return "a class number as a vector of 0 and 1";
+      return "class indices as one-hot vectors";
     case K::kReshape:
       return "the same elements in another shape";
     case K::kResize:
@@ -31,19 +31,19 @@ const char* doc_of(TransformKind kind) {
     case K::kRandomCrop:
       return "a random window of images";
     case K::kRandomResizedCrop:
-      return "a window of random area and ratio, resized";
+      return "crop of random area and aspect ratio, resized";
     case K::kRandomRotation:
       return "rotated about the center";
     case K::kHorizontalFlip:
-      return "left and right exchanged at random";
+      return "random horizontal flip";
     case K::kVerticalFlip:
-      return "top and bottom exchanged at random";
+      return "random vertical flip";
     case K::kPad:
       return "pixels around images";
     case K::kRandomAffine:
-      return "rotated, moved, scaled and sheared at random";
+      return "random rotation, translation, scale and shear";
     case K::kColorJitter:
-      return "brightness, contrast, saturation and hue changed at random";
+      return "random changes of brightness, contrast, saturation and hue";
     case K::kGrayscale:
       return "colors removed at random";
     case K::kGaussianBlur:
@@ -53,13 +53,13 @@ const char* doc_of(TransformKind kind) {
     case K::kCutout:
       return "a random rectangle filled";
     case K::kRandAugment:
-      return "several random changes of one magnitude";
+      return "several random augmentations of one magnitude (RandAugment)";
     case K::kTrivialAugment:
-      return "one random change of random strength";
+      return "one random augmentation of random magnitude (TrivialAugment)";
     case K::kLogMel:
-      return "sounds as logarithms of mel spectrograms";
+      return "audio as log-mel spectrograms";
     case K::kSpecAugment:
-      return "bands of spectrograms filled at random";
+      return "masks random bands of spectrograms (SpecAugment)";
     case K::kOwn:
       break;
   }

@@ -82,7 +82,7 @@ class Encoder {
     const auto extend = [&](const std::string& text, bool trained) {
       if (!text.starts_with(done))
         fail(ErrorCode::kData, "the chat template changes what it wrote before when a message is ",
-             "added, so that the words of the assistant cannot be told apart");
+             "added, so that the tokens of the assistant cannot be identified");
       add_rendered(std::string_view(text).substr(done.size()), trained, out);
       done = text;
     };
@@ -128,7 +128,7 @@ class ChatDataset final : public Dataset {
   explicit ChatDataset(const ChatOptions& options) : options_(options) {
     if (options.context < 2) fail(ErrorCode::kConfig, "chat: context is at least 2");
     if (options.prompt.empty() != options.completion.empty())
-      fail(ErrorCode::kConfig, "chat: `prompt` and `completion` belong together");
+      fail(ErrorCode::kConfig, "chat: `prompt` and `completion` must be given together");
     const Encoder encoder(options);
     tokenizer_ = encoder.kept();
     std::vector<std::string> files = expand_pattern(options.path);

@@ -216,13 +216,13 @@ class SeriesDataset final : public Dataset {
       const auto twice = std::adjacent_find(each.rows.begin(), each.rows.end(),
                                             [&](int64_t a, int64_t b) { return at(a) == at(b); });
       if (twice != each.rows.end())
-        throw Error(ErrorCode::kData,
-                    str("column '", options_.time, "': duplicate time '",
-                        printable(cells[static_cast<size_t>(*std::next(twice))]), "'",
-                        options_.group.empty()
-                            ? "; `group` names the column that tells several series apart"
-                            : str(" in the series '", printable(each.name), "'")),
-                    records_->location(*std::next(twice)));
+        throw Error(
+            ErrorCode::kData,
+            str("column '", options_.time, "': duplicate time '",
+                printable(cells[static_cast<size_t>(*std::next(twice))]), "'",
+                options_.group.empty() ? "; `group` names the column that identifies the series"
+                                       : str(" in the series '", printable(each.name), "'")),
+            records_->location(*std::next(twice)));
     }
   }
 

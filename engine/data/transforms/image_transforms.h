@@ -33,7 +33,7 @@ class ImageTransform : public Transform {
   Field infer(const Field& in) const override {
     if (in.shape.size() < 2 || in.shape.size() > 3)
       fail(ErrorCode::kConfig, name_of(options_.kind),
-           ": an image [channels, height, width] is needed, not ", in.text());
+           ": expected an image [channels, height, width], found ", in.text());
     if (!is_value_of(options_.value, in.dtype))
       fail(ErrorCode::kConfig, name_of(options_.kind), ": value is ", options_.value, ", expected ",
            "a value of ", paddle::text(in.dtype), ", which '", in.name, "' is");

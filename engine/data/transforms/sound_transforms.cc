@@ -78,7 +78,7 @@ class LogMel final : public Transform {
   }
   Field infer(const Field& in) const override {
     if (in.shape.size() != 1 || (in.dtype != DType::kF32 && in.dtype != DType::kF64))
-      fail(ErrorCode::kConfig, "log_mel: a sound float32[samples] is needed, not ", in.text());
+      fail(ErrorCode::kConfig, "log_mel: expected audio float32[samples], found ", in.text());
     Field out = in;
     out.dtype = DType::kF32;
     out.shape = {in.shape[0] < 0 ? -1 : frames_of(in.shape[0]), options_.mels};
@@ -165,8 +165,8 @@ class SpecAugment final : public Transform {
   }
   Field infer(const Field& in) const override {
     if (in.shape.size() != 2 || in.dtype != DType::kF32)
-      fail(ErrorCode::kConfig, "spec_augment: a spectrogram float32[frames, bands] is needed, not ",
-           in.text());
+      fail(ErrorCode::kConfig,
+           "spec_augment: expected a spectrogram float32[frames, bands], found ", in.text());
     return in;
   }
   void apply(const Value& in, Value& out, FieldKind, RandomSequence random) const override {

@@ -558,7 +558,7 @@ void ParquetReader::read_footer() {
   if (rows_ < 0) damaged("the number of rows is negative");
   for (size_t c = 0; c < totals.size(); ++c)
     if (columns_[c].problem.empty() && totals[c] != rows_)
-      damaged("a column has another number of values than there are rows");
+      damaged("a column has a different number of values than there are rows");
 }
 
 ParquetCells ParquetReader::read(size_t column) const {

@@ -133,17 +133,17 @@ class Reader::Machine {
 
   void extend(Value* list, const Stack& items) {
     const bool holds = list->is(Kind::kList) || list->is(Kind::kSet) || list->is(Kind::kCall);
-    if (!holds) bad("elements are added to something else than a list");
+    if (!holds) bad("elements are added to a value that is not a list");
     if (!list->is(Kind::kCall)) list->items.insert(list->items.end(), items.begin(), items.end());
   }
   void set_items(Value* dict, const Stack& items) {
     if (items.size() % 2 != 0) bad("a key has no value");
     if (dict->is(Kind::kCall)) return;  // an object that is recorded, not made
-    if (!dict->is(Kind::kDict)) bad("entries are added to something else than a dict");
+    if (!dict->is(Kind::kDict)) bad("entries are added to a value that is not a dict");
     dict->items.insert(dict->items.end(), items.begin(), items.end());
   }
   void call(Value* global, Value* arguments) {
-    if (!global->is(Kind::kGlobal)) bad("something else than a function is called");
+    if (!global->is(Kind::kGlobal)) bad("a value that is not a function is called");
     if (!arguments->is(Kind::kTuple)) bad("the arguments of a call are not a tuple");
     // The kinds of dicts, lists and tuples that state dicts are.
     if (global->name == "collections OrderedDict" || global->name == "builtins dict")
@@ -174,7 +174,7 @@ class Reader::Machine {
     if (from.is(Kind::kDict)) value->items = from.items;
     if (from.is(Kind::kList))
       for (const Value* pair : from.items) {
-        if (pair->items.size() != 2) bad("a dict is made of something else than pairs");
+        if (pair->items.size() != 2) bad("a dict is made of values that are not pairs");
         value->items.insert(value->items.end(), pair->items.begin(), pair->items.end());
       }
   }

@@ -20,7 +20,7 @@ F* sound_function(const char* function, const std::string& name) {
   static std::mutex mutex;
   static Module sounds{Module::default_path("sound"), PADDLE_SOUND_VERSION};
   const std::lock_guard lock(mutex);
-  return sounds.require<F>(function, name + ": this installation cannot read sounds");
+  return sounds.require<F>(function, name + ": this installation cannot read audio files");
 }
 
 /// Chunks of RIFF state the size of the file. A recorder that was stopped leaves 0 or 4 GiB.

@@ -31,7 +31,7 @@ enum PaddleHttpResult : int {
   kHttpStopped = 1,      ///< a callback returned 0
   kHttpUnreachable = 2,  ///< no connection
   kHttpBroken = 3,       ///< the connection ended early: the rest may be asked for again
-  kHttpWholeOnly = 4,    ///< the server sends whole files only: `from` must be 0
+  kHttpWholeOnly = 4,    ///< the server does not support range requests: `from` must be 0
 };
 
 /// `problem` gets the cause unless the result is kHttpDone.

@@ -108,7 +108,7 @@ PADDLE_EXPORTED int paddle_http_get(const PaddleHttpRequest* request, char* prob
     std::snprintf(problem, capacity, "stopped");
   } else if (code == CURLE_RANGE_ERROR || code == CURLE_BAD_DOWNLOAD_RESUME) {
     result = kHttpWholeOnly;
-    std::snprintf(problem, capacity, "the server sends whole files only");
+    std::snprintf(problem, capacity, "the server does not support range requests");
   } else if (code != CURLE_OK) {
     result = transfer.begun && is_broken(code) ? kHttpBroken : kHttpUnreachable;
     std::snprintf(problem, capacity, "%s",

@@ -30,7 +30,7 @@ Value Evaluation::evaluate(const Expr& expr, Frame& frame) {
       return Value();
     case ExprKind::kEllipsis:
     case ExprKind::kSlice:
-      reject(expr.where, "this stands only inside an index");
+      reject(expr.where, "this is allowed only inside an index");
     case ExprKind::kList:
     case ExprKind::kTuple: {
       ValueList items;

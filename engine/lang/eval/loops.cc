@@ -127,8 +127,7 @@ class Statements::Loop {
     // Types may widen from iteration to iteration (an integer start, a float afterwards) until they
     // settle.
     for (int round = 0; !try_turn(); ++round) {
-      if (round == 4)
-        ev_.reject(where_, "the types of the values that this loop carries do not settle");
+      if (round == 4) ev_.reject(where_, "the types of the loop-carried values do not converge");
     }
   }
 
@@ -234,7 +233,7 @@ class Statements::Loop {
       ev_.reject(assignment_of(name),
                  str("while: '", name, "' changes its dtype from ", text(start.tensor().dtype()),
                      " to ", text(joined.tensor().dtype()),
-                     ": a value that a loop on tensors carries keeps its dtype (cast it)"));
+                     ": a loop-carried tensor must keep its dtype (cast it)"));
     }
     if (!form.is_tensor() || !now.is_tensor()) return;
     const TensorType &before = form.tensor().type(), &after = now.tensor().type();
@@ -246,7 +245,7 @@ class Statements::Loop {
     if (!differs) return;
     ev_.reject(assignment_of(name),
                str("while: '", name, "' changes its shape from ", before, " to ", after,
-                   ": a value that a loop on tensors carries keeps its shape"));
+                   ": a loop-carried tensor must keep its shape"));
   }
 
   /// The frame and the states at the start of an iteration; gives the place after them in `flat`.

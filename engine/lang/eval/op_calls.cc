@@ -38,9 +38,8 @@ Value print_values(Evaluation& ev, const Op& op, const Arguments& arguments, con
     printed = true;
   }
   if (!printed && arguments.find("input")) return ev.operations().invoke(op, arguments, site.where);
-  if (!printed) ev.reject(site.where, "print shows tensors, and none of these values is one");
-  if (!message.empty())
-    ev.reject(site.where, "print: a message stands before the tensor that it is about");
+  if (!printed) ev.reject(site.where, "print needs at least one tensor");
+  if (!message.empty()) ev.reject(site.where, "print: a message must come before its tensor");
   return last;
 }
 

@@ -236,7 +236,7 @@ Summary summarize(const Program& program, const EntryPoint& entry,
     if (!find_op(block->signature.name)) continue;
     summary.notes.push_back(str("the block '", block->signature.name, "' (",
                                 block->signature.where.location().text(),
-                                ") stands for the operation of that name in ", block->file));
+                                ") replaces the operation of that name in ", block->file));
   }
   return summary;
 }

@@ -118,7 +118,7 @@ std::string Variables::layer_path(const std::string& callee, Arguments& argument
   const bool named = name && !name->is_none(), shared = share && !share->is_none();
   return context_.with_location_scope(site.where, [&] {
     if (named && shared)
-      fail(ErrorCode::kConfig, callee, ": 'name' and 'share' exclude each other");
+      fail(ErrorCode::kConfig, callee, ": 'name' and 'share' are mutually exclusive");
     std::string path;
     if (shared) {
       const std::string& tag = text_of(*share, callee + ": share");

@@ -58,7 +58,7 @@ class ChainReader {
       if (operation) {
         reject(entry.key,
                str("one operation an item: found '", operation->key.text, "' and '", entry.key.text,
-                   "' ('from' and 'as' may stand next to it; parameters "
+                   "' ('from' and 'as' may be given with it; parameters "
                    "go below the operation)"));
       }
       operation = &entry;

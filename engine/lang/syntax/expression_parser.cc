@@ -180,7 +180,7 @@ ExprPtr ExpressionParser::call(ExprPtr callee) {
     advance();
   }
   if (current().is("for")) {
-    reject("comprehensions are not part of the language: use a 'for' loop and append");
+    reject("comprehensions are not supported: use a 'for' loop and append");
   }
   expect(")", context);
   return out;
@@ -190,12 +190,12 @@ Argument ExpressionParser::argument(std::set<std::string>& seen, Expr& call) {
   Argument out;
   out.where = current().where;
   if (current().is("*") || current().is("**")) {
-    reject(str("'", current().text, "' before an argument is not part of the language"));
+    reject(str("'", current().text, "' before an argument is not supported"));
   }
   const bool word = current().kind == TokenKind::kName || current().kind == TokenKind::kKeyword;
   if (word && next().is("=")) {
     if (current().kind == TokenKind::kKeyword) {
-      reject(str("'", current().text, "' is a word of the language, no argument's name"));
+      reject(str("'", current().text, "' is a keyword and cannot name an argument"));
     }
     out.name = current().text;
     if (!seen.insert(out.name).second) reject(str("the argument '", out.name, "' is given twice"));
@@ -282,7 +282,7 @@ ExprPtr ExpressionParser::atom() {
       return out;
     }
     case TokenKind::kName: {
-      if (token.text == "lambda") reject("'lambda' is not part of the language");
+      if (token.text == "lambda") reject("'lambda' is not supported");
       ExprPtr out = make(ExprKind::kName, token.where);
       out->text = token.text;
       advance();
@@ -295,7 +295,7 @@ ExprPtr ExpressionParser::atom() {
   }
   if (token.is("(")) return parenthesis();
   if (token.is("[")) return list();
-  if (token.is("...")) reject("'...' stands only inside an index");
+  if (token.is("...")) reject("'...' is allowed only inside an index");
   expected("an expression");
 }
 
@@ -323,7 +323,7 @@ ExprPtr ExpressionParser::parenthesis() {
   }
   ExprPtr inner = expression_list();
   if (current().is("for")) {
-    reject("comprehensions are not part of the language: use a 'for' loop and append");
+    reject("comprehensions are not supported: use a 'for' loop and append");
   }
   expect(")", "to close the parenthesis");
   return inner;
@@ -338,7 +338,7 @@ ExprPtr ExpressionParser::list() {
     advance();
   }
   if (current().is("for")) {
-    reject("comprehensions are not part of the language: use a 'for' loop and append");
+    reject("comprehensions are not supported: use a 'for' loop and append");
   }
   expect("]", "to close the list");
   return out;

@@ -78,7 +78,7 @@ class ExpressionParser {
     if (current().kind != TokenKind::kName) expected(what);
     const std::string name = current().text;
     if (is_reserved_word(name) && !reserved_words_) {
-      reject(str("'", name, "' is a word of the language"));
+      reject(str("'", name, "' is a keyword"));
     }
     advance();
     return name;

@@ -247,10 +247,10 @@ class Lexer {
   }
 
   void operator_token(std::string_view op) {
-    if (op == "{" || op == "}") reject(i_, str("'", op, "' is not part of the language"));
-    if (op == ";") reject(i_, "';' is not part of the language: one statement a line");
-    if (op == "->" || op == ":=") reject(i_, str("'", op, "' is not part of the language"));
-    if (op == "&&") reject(i_, "'&&' is not part of the language (write 'and')");
+    if (op == "{" || op == "}") reject(i_, str("'", op, "' is not supported"));
+    if (op == ";") reject(i_, "';' is not supported: write one statement per line");
+    if (op == "->" || op == ":=") reject(i_, str("'", op, "' is not supported"));
+    if (op == "&&") reject(i_, "'&&' is not supported (write 'and')");
     if (op == "(" || op == "[") {
       if (brackets_.size() >= static_cast<size_t>(kMaxNesting)) {
         reject(i_, "more than 200 levels of nesting");
@@ -282,8 +282,7 @@ class Lexer {
            (static_cast<unsigned char>(text_[i_ + length]) & 0xC0) == 0x80) {
       ++length;
     }
-    reject(i_,
-           str("the character '", text_.substr(i_, length), "' is not part of the language", hint));
+    reject(i_, str("the character '", text_.substr(i_, length), "' is not supported", hint));
   }
 
   void finish() {

@@ -124,7 +124,7 @@ class Parser : public ExpressionParser {
       return assert_statement();
     if (token.kind == TokenKind::kName && is_reserved_word(token.text) &&
         token.text != "training" && !next().is("(") && !next().is(".")) {
-      reject(str("'", token.text, "' is not part of the language"));
+      reject(str("'", token.text, "' is not supported"));
     }
     return assignment_or_expression();
   }
@@ -183,7 +183,7 @@ class Parser : public ExpressionParser {
       return out;
     }
     if (!current().is("=")) {
-      if (current().is(":")) reject("a type annotation is not part of the language");
+      if (current().is(":")) reject("type annotations are not supported");
       out.value = std::move(first);
       return out;
     }
@@ -203,7 +203,7 @@ class Parser : public ExpressionParser {
       case ExprKind::kName:
         if (is_reserved_word(target.text)) {
           reject_at(target.where, str("'", target.text,
-                                      "' is a word of the language and cannot be "
+                                      "' is a keyword and cannot be "
                                       "assigned"));
         }
         return;
@@ -216,7 +216,7 @@ class Parser : public ExpressionParser {
         return;
       case ExprKind::kBool:
       case ExprKind::kNone:
-        reject_at(target.where, "a word of the language cannot be assigned");
+        reject_at(target.where, "a keyword cannot be assigned to");
       case ExprKind::kAttribute:
         reject_at(target.where, str("an attribute ('.", target.text, "') cannot be assigned"));
       case ExprKind::kCall:
@@ -286,7 +286,7 @@ class Parser : public ExpressionParser {
     branch.body = suite("the range of 'for'");
     --loops_;
     out.branches.push_back(std::move(branch));
-    if (current().is("else")) reject("'else' of a loop is not part of the language");
+    if (current().is("else")) reject("'else' after a loop is not supported");
     return out;
   }
 
@@ -301,7 +301,7 @@ class Parser : public ExpressionParser {
     branch.body = suite("the condition of 'while'");
     --loops_;
     out.branches.push_back(std::move(branch));
-    if (current().is("else")) reject("'else' of a loop is not part of the language");
+    if (current().is("else")) reject("'else' after a loop is not supported");
     return out;
   }
 

@@ -24,8 +24,7 @@ void collect_dim(Program& program, Diagnostics& diagnostics, const EntryPoint& e
   const auto reject = [&](std::string message) {
     diagnostics.add(ErrorCode::kConfig, std::move(message), name.where.location());
   };
-  if (is_reserved_word(name.text))
-    return reject(str("'", name.text, "' is a word of the language"));
+  if (is_reserved_word(name.text)) return reject(str("'", name.text, "' is a keyword"));
   for (const Input& input : entry.inputs) {
     if (input.name.text == name.text) {
       return reject(str("'", name.text, "' is an input, it cannot be a dim as well"));
@@ -35,7 +34,7 @@ void collect_dim(Program& program, Diagnostics& diagnostics, const EntryPoint& e
     std::vector<std::string> params;
     for (const Param& param : program.params) params.push_back(param.name.text);
     reject(str("the dim '", name.text,
-               "' is not a whole dim of any input's shape, so no call gives its "
+               "' is not a plain dim of any input's shape, so no call gives its "
                "value",
                did_you_mean(name.text, params)));
   }

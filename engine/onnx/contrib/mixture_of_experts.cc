@@ -270,7 +270,7 @@ class GroupRouter {
 /// Router scores without selection: with and without bias.
 Values all_scores(const NodeCall& c, const GroupRouter& router, int64_t experts) {
   c.check(!c.has_output(0) && c.has_output(1) && c.has_output(2),
-          "selection_scores and router_weights come together and without router_probs");
+          "selection_scores and router_weights must be given together, without router_probs");
   c.check(router.is_plain() && experts <= 512,
           "all scores need one group and at most 512 experts, not ", experts);
   Tensor logits = ops::cast(c.tensor(0), DType::kF32);

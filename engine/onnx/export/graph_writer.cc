@@ -224,7 +224,7 @@ std::string GraphWriter::dim(const Dim& given) {
     const auto source = symbols_.find(key);
     if (source == symbols_.end())
       fail(ErrorCode::kUsage, "the dim '", key,
-           "' is not a whole dim of any shape before it is used, so the graph cannot compute it; "
+           "' is not a plain dim of any shape before it is used, so the graph cannot compute it; "
            "fix it "
            "with --dim ",
            key, "=…");
@@ -254,7 +254,7 @@ std::string GraphWriter::dim(const Dim& given) {
             factor = add("Min", {dim(atom->a), dim(atom->b)});
             break;
           case AtomKind::kUnknown:
-            fail(ErrorCode::kUsage, "a dim of which nothing is known cannot be exported");
+            fail(ErrorCode::kUsage, "an unknown dim cannot be exported");
         }
         product = product.empty() ? factor : add("Mul", {product, factor});
       }

@@ -82,7 +82,7 @@ Tensors decompose_multi_box_head(CallContext& c) {
     if (*steps && (*steps)->size() != maps)
       reject(kName, "steps, step_w and step_h must have a number for each input");
   if (a.step_w.has_value() != a.step_h.has_value())
-    reject(kName, "step_w and step_h must come together");
+    reject(kName, "step_w and step_h must be given together");
   Tensors offsets, scores, boxes, variances;
   for (size_t i = 0; i < maps; ++i) {
     const std::vector<double> step = a.steps    ? std::vector{(*a.steps)[i], (*a.steps)[i]}

@@ -19,7 +19,7 @@ DistributionPtr make(std::string_view op, const std::string& name, Tensors param
   if (!kind)
     reject(op, "there is no distribution '", name, "'",
            did_you_mean(name, distribution::kind_names()));
-  if (trials && !kind->counts) reject(op, "total_count does not belong to ", name);
+  if (trials && !kind->counts) reject(op, "total_count is not a parameter of ", name);
   if (trials) parameters.insert(parameters.begin(), Tensor::number(*trials));
   return Distribution::from_arguments(*kind, std::move(parameters), {}, trials);
 }

@@ -138,7 +138,7 @@ Tensors decompose_data_norm(CallContext& c) {
         t.defined() && (t.ndim() != 1 || t.dim(0).equals(x.dim(1)) == false))
       reject(kName, names[i], " must have one number for each feature of ", x.type(), ", not ",
              t.type());
-  if (c.has(4) != c.has(5)) reject(kName, "scale_w and bias go together");
+  if (c.has(4) != c.has(5)) reject(kName, "scale_w and bias must be given together");
   const Tensor means = c.operand(2) / c.operand(1), scales = ops::sqrt(c.operand(1) / c.operand(3));
   Tensor out = (x - means) * scales;
   if (c.has(4)) out = out * c.operand(4) + c.operand(5);

@@ -191,7 +191,7 @@ Tensors vjp_lu_factors(VjpContext& c) {
 
 Tensors decompose_lu(CallContext& c) {
   const auto a = c.attrs_as<LuAttrs>();
-  if (!a.pivot) reject("lu", "pivot=false is not offered");
+  if (!a.pivot) reject("lu", "pivot=false is not supported");
   Tensors out = ops::lu_factors(c.operand(0));
   if (!a.get_infos) out.pop_back();
   return out;

@@ -43,7 +43,7 @@ Tensors decompose_hsigmoid_loss(CallContext& c) {
   if (weight.dim(1).equals(x.dim(1)) == false)
     reject(kName, "weight ", weight.type(), " does not match input ", x.type());
   const Tensor label = class_labels(kName, c.operand(1), x.dim(0));
-  if (c.has(4) != c.has(5)) reject(kName, "path_table and path_code must come together");
+  if (c.has(4) != c.has(5)) reject(kName, "path_table and path_code must be given together");
   Tensor node, bit, inside;  // along the path, [n, length]
   if (c.has(4)) {
     node = ops::cast(c.operand(4), DType::kI64);

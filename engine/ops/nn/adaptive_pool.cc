@@ -142,7 +142,7 @@ Tensors adaptive_max(const char* op, const Tensor& x, const Shape& sizes) {
   const int64_t rows = x.dim(2).value(), columns = x.dim(3).value();
   if (rows % out[0] == 0 && columns % out[1] == 0)
     return ops::max_pool2d(x, pair_of(rows / out[0], columns / out[1]));
-  if (out[0] * out[1] > 4096) reject(op, "uneven windows are offered for at most 4096 of them");
+  if (out[0] * out[1] > 4096) reject(op, "at most 4096 uneven windows are supported");
   Tensors values, places;
   for (int64_t i = 0; i < out[0]; ++i)
     for (int64_t j = 0; j < out[1]; ++j) {

@@ -83,7 +83,7 @@ Tensors decompose_top_p_sampling(CallContext& c) {
   const auto a = c.attrs_as<TopPSamplingAttrs>();
   const Tensor& x = c.operand(0);
   if (x.ndim() != 2) reject("top_p_sampling", "x must be [batch, classes], not ", x.type());
-  if (a.return_top) reject("top_p_sampling", "return_top is not offered");
+  if (a.return_top) reject("top_p_sampling", "return_top is not supported");
   const DType wide = DType::kF64;
   const Tensor limit = ops::reshape(ops::cast(c.operand(1), wide), {x.dim(0), Dim(1)});
   const Tensors sorted = ops::sort_pairs(x, 1, true);

@@ -65,7 +65,7 @@ Tensors decompose_as_strided(CallContext& c) {
   }
   const Dim size = element_count(std::span<const Dim>(x.shape()));
   if (count > 0 && (low < 0 || size.less(high + 1) == true))
-    reject("as_strided", "elements ", low, " to ", high, " are asked for of ", x.type());
+    reject("as_strided", "elements ", low, " to ", high, " are out of range for ", x.type());
   std::vector<int64_t> indices(static_cast<size_t>(count)), at(a.shape.size(), 0);
   int64_t place = a.offset;
   for (int64_t& index : indices) {

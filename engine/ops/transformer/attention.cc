@@ -278,7 +278,7 @@ Tensors decompose_masked_multihead_attention(CallContext& c) {
   Tensor qkv = ops::reshape(x, {batch, Dim(3), heads, width});
   const Tensor scale = given("qkv_out_scale");
   if (is_integer(x.dtype()) != scale.defined())
-    reject(kName, "qkv_out_scale belongs to integers x, found x ", x.type());
+    reject(kName, "qkv_out_scale needs an integer x, found x ", x.type());
   if (scale.defined())
     qkv = ops::cast(qkv, cache.dtype()) *
           ops::reshape(ops::cast(scale, cache.dtype()), {1, 3, heads, width});

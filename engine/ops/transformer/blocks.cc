@@ -31,7 +31,7 @@ Tensors decompose_fused_rotary_position_embedding(CallContext& c) {
     reject(kName, "the width ", width, " must be even");
   Tensor sin = optional(c, "sin"), cos = optional(c, "cos");
   const Tensor positions = optional(c, "position_ids");
-  if (sin.defined() != cos.defined()) reject(kName, "sin and cos must come together");
+  if (sin.defined() != cos.defined()) reject(kName, "sin and cos must be given together");
   const DType dtype = q.dtype() == DType::kF64 ? DType::kF64 : DType::kF32;
   if (sin.defined()) {
     // [1, length, 1, dim] or [length, dim], as rows.
@@ -74,7 +74,7 @@ Tensors decompose_fused_bias_act(CallContext& c) {
   const Tensor bias = optional(c, "bias"), scales = optional(c, "dequant_scales");
   const Tensor shift = optional(c, "shift"), smooth = optional(c, "smooth");
   if (is_integer(x.dtype()) != scales.defined())
-    reject(op, "dequant_scales belong to integers x, found x ", x.type());
+    reject(op, "dequant_scales need an integer x, found x ", x.type());
   if (scales.defined())
     x = ops::cast(x, bias.defined() ? bias.dtype() : scales.dtype()) *
         ops::cast(scales, bias.defined() ? bias.dtype() : scales.dtype());
@@ -336,7 +336,7 @@ Tensors decompose_fused_scale_bias_add_relu(CallContext& c) {
   Tensor second = c.operand(3);
   const Tensor scale = optional(c, "scale2"), bias = optional(c, "bias2");
   if (a.fuse_dual != (scale.defined() && bias.defined()) || scale.defined() != bias.defined())
-    reject(op, "scale2 and bias2 belong to fuse_dual");
+    reject(op, "scale2 and bias2 need fuse_dual");
   if (a.fuse_dual) second = second * scale + bias;
   return {ops::relu(c.operand(0) * c.operand(1) + c.operand(2) + second)};
 }

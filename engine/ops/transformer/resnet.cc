@@ -106,7 +106,8 @@ Tensors decompose_fused_scale_bias_relu_conv_bn(CallContext& c) {
 Tensors decompose_fused_dconv_drelu_dbn(CallContext& c) {
   const auto a = c.attrs_as<FusedDconvDreluDbnAttrs>();
   const std::string_view op = c.op().name();
-  if (a.fuse_shortcut && a.fuse_dual) reject(op, "fuse_shortcut and fuse_dual exclude each other");
+  if (a.fuse_shortcut && a.fuse_dual)
+    reject(op, "fuse_shortcut and fuse_dual are mutually exclusive");
   if (a.fuse_shortcut) check_given(c, "fuse_shortcut", {"conv_input", "residual_input"});
   if (a.fuse_dual)
     check_given(c, "fuse_dual",

@@ -10,10 +10,10 @@ inline config::Spec decay_key(const char* fallback, const char* doc) {
   return config::Spec::real().at_least(0).below(1).fallback(fallback).doc(doc);
 }
 inline config::Spec momentum_key(const char* fallback) {
-  return decay_key(fallback, "share of the last update that the next one keeps");
+  return decay_key(fallback, "momentum: the fraction of the last update that the next one keeps");
 }
 inline config::Spec nesterov_key(const char* fallback) {
-  return config::Spec::boolean().fallback(fallback).doc("look ahead along the momentum");
+  return config::Spec::boolean().fallback(fallback).doc("Nesterov momentum");
 }
 inline config::Spec epsilon_key(const char* fallback) {
   return config::Spec::real().above(0).fallback(fallback).doc("added to the denominator");

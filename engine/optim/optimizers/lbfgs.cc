@@ -51,7 +51,7 @@ OptimizerKind lbfgs_kind() {
       .add("evaluations", Spec::integer().at_least(1).at_most(1 << 20).doc(
                               "of the loss in an update, at most; default: 1.25 times iterations"))
       .add("history", Spec::integer().at_least(1).at_most(10000).fallback("20").doc(
-                          "steps that it remembers, each twice the size of the parameters"))
+                          "stored steps, each twice the size of the parameters"))
       .add("tolerance_grad", Spec::real().at_least(0).fallback("1e-7").doc(
                                  "largest element of the gradient at a minimum"))
       .add("tolerance_change",
@@ -59,7 +59,7 @@ OptimizerKind lbfgs_kind() {
                "an update ends where loss or parameters change by less than this"))
       .add("line_search", Spec::word({"strong_wolfe", "none"})
                               .fallback("strong_wolfe")
-                              .doc("how the length of a step is found; none: it is lr"));
+                              .doc("line search for the length of a step; none: it is lr"));
   return {.name = "lbfgs",
           .lr = "1",
           .keys = keys,

@@ -38,11 +38,11 @@ ScheduleKind cosine_restarts_schedule() {
 ScheduleKind cyclic_schedule() {
   Schema keys;
   keys.add("up", Spec::updates().at_least(1).required().doc("length of the rise"))
-      .add("down",
-           Spec::updates().at_least(0).fallback("0").doc("length of the fall; 0: that of the rise"))
+      .add("down", Spec::updates().at_least(0).fallback("0").doc(
+                       "updates with a decreasing rate; 0: as many as with an increasing one"))
       .add("peak_factor", Spec::real().at_least(0).required().doc("highest rate over base rate"))
       .add("triangular2",
-           Spec::boolean().fallback("false").doc("each cycle is half as high as the one before"))
+           Spec::boolean().fallback("false").doc("the amplitude halves with each cycle"))
       .add("gamma", Spec::real().at_least(0).fallback("1").doc("factor of the height per update"))
       .renamed("halving", "triangular2");
   return {.name = "cyclic", .keys = keys, .make = [](const Section& s) {

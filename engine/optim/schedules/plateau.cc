@@ -20,7 +20,7 @@ ScheduleKind reduce_on_plateau_schedule() {
       .add("factor",
            Spec::real().above(0).below(1).fallback("0.1").doc("of the rate at a reduction"))
       .add("patience", Spec::integer().at_least(0).fallback("10").doc(
-                           "evaluations without an improvement that are accepted"))
+                           "evaluations without an improvement before the rate is reduced"))
       .add("threshold",
            Spec::real().at_least(0).fallback("1e-4").doc("smallest improvement that counts"))
       .add("threshold_mode", Spec::word({"relative", "absolute"})

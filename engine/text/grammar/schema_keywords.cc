@@ -126,7 +126,7 @@ void check_type(const Json& schema, const Json& found, const std::string& path) 
   const std::string type = type_of(found);
   if (!schema.find("type") || std::count(types.begin(), types.end(), type) > 0) return;
   if (type == "integer" && std::count(types.begin(), types.end(), "number") > 0) return;
-  reject_schema(path, found.dump(), " is not of the type that the schema asks for");
+  reject_schema(path, found.dump(), " is not of the type that the schema requires");
 }
 
 const Json* find_place(const Json& root, std::string_view reference) {

@@ -40,9 +40,9 @@ void add_feature_keys(Schema& train) {
                            "for paddle compare-runs"));
   Schema ema;
   ema.add("decay", Spec::real().at_least(0).below(1).fallback("0.999").doc(
-                       "share of the average that an update keeps"))
+                       "decay: the fraction of the average that an update keeps"))
       .add("warmup", Spec::boolean().fallback("true").doc(
-                         "keep less in the first updates: at most (1 + t) / (10 + t) in update t"));
+                         "lower it in the first updates: at most (1 + t) / (10 + t) in update t"));
   train.add("ema", Spec::map(ema).fallback("null").doc(
                        "moving average of the weights, which evaluation and model/ use"));
   Schema swa;

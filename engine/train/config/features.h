@@ -41,7 +41,7 @@ enum class NonFinitePolicy : uint8_t {
 /// `train.early_stop`
 struct EarlyStop {
   WatchedMetric metric;
-  int64_t patience = 3;  ///< evaluations without an improvement that are accepted
+  int64_t patience = 3;  ///< evaluations without an improvement before the rate is reduced
   double min_delta = 0;  ///< smallest difference that is an improvement
 };
 

@@ -26,10 +26,10 @@ Schema optimizer_schema(const optim::OptimizerKind& kind, bool has_schedule) {
   Schema s;
   s.add("lr", Spec::real().at_least(0).fallback(kind.lr).doc("base learning rate"));
   s.add("base_batch", Spec::integer().at_least(0).fallback("0").doc(
-                          "the batch that lr is meant for; 0: lr is taken as it is"));
+                          "batch size that lr is tuned for; 0: lr is not scaled"));
   s.add("batch_scaling", Spec::word({"linear", "sqrt"})
                              .fallback("linear")
-                             .doc("how lr grows with data.batch_size over base_batch"));
+                             .doc("how lr scales with data.batch_size / base_batch"));
   s.renamed("learning_rate", "lr");
   if (!kind.is_minimizer) {
     s.add("weight_decay", Spec::real().at_least(0).fallback("0").doc(

@@ -54,7 +54,7 @@ Schema parallel_schema() {
             .doc("values of the forward pass that the backward pass computes again; full: those "
                  "inside of each numbered layer"));
   s.add("sharding", Spec::integer().at_least(0).at_most(3).fallback("0").doc(
-                        "what the ranks of data store in parts: 1 optimizer states, 2 also sums of "
+                        "what data-parallel ranks shard: 1 optimizer states, 2 also sums of "
                         "gradients, 3 also parameters"));
   s.add("bucket", Spec::text()
                       .or_else(Spec::integer())

@@ -115,7 +115,7 @@ void Trainer::Impl::check_record(const std::vector<ConfigChange>& changes) {
       });
   if (!state_.best || (!other && record.valid.empty())) return;
   observer_.note(str("the best so far (", format_double(*state_.best), " at step ",
-                     state_.best_step, ") is forgotten: it is of another metric or other data"));
+                     state_.best_step, ") is discarded: it is of another metric or other data"));
   state_.best.reset();
   state_.best_step = 0;
 }

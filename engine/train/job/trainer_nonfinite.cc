@@ -37,7 +37,7 @@ bool is_finite(const program::ParameterStore& store) {
 
 NonFiniteSearch Trainer::Impl::find_nonfinite(const std::string& checkpoint, int64_t last_step,
                                               double max_seconds) {
-  const Phase phase("looking for values that are not finite");
+  const Phase phase("searching for values that are not finite");
   go_to(checkpoint);
   session_->shards().take_parts();
   const auto begun = Clock::now();

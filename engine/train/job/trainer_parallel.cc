@@ -28,14 +28,16 @@ void Trainer::Impl::compare_ranks() {
   for (size_t rank = 1; rank < configs.size(); ++rank) {
     if (versions[rank] != versions[0])
       fail(ErrorCode::kConfig, "rank ", rank,
-           " runs another version of the program than rank 0, or uses other instruction sets; all "
+           " runs a different version of the program than rank 0, or uses different instruction "
+           "sets; all "
            "ranks need the same ones (PADDLE_MAX_ISA limits the instruction sets)");
     if (configs[rank] != configs[0])
       fail(ErrorCode::kConfig, "rank ", rank,
-           " was started with another config than rank 0; all ranks need the same one");
+           " was started with a different config than rank 0; all ranks need the same one");
     if (models[rank] != models[0])
-      fail(ErrorCode::kConfig, "rank ", rank,
-           " has another model than rank 0; all ranks need the same files and the same program");
+      fail(
+          ErrorCode::kConfig, "rank ", rank,
+          " has a different model than rank 0; all ranks need the same files and the same program");
   }
 }
 

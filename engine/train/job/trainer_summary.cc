@@ -37,8 +37,8 @@ std::vector<std::string> Trainer::Impl::run_summary() const {
                       config_.accumulate > 1 ? str(" = ", config_.accumulate, " micro-batches of ",
                                                    batch / config_.accumulate)
                                              : "",
-                      "; the gradient is the mean over the samples that a batch really has"));
-  lines.push_back(str("updates ", total, ", ", loader_->batches_per_epoch(), " an epoch of ",
+                      "; gradients are averaged over the samples of each batch"));
+  lines.push_back(str(total, " updates, ", loader_->batches_per_epoch(), " per epoch of ",
                       loader_->samples_per_epoch(), " samples"));
   for (const OptimizerConfig& optimizer : config_.optimizers)
     lines.push_back(rates_of(optimizer, total));

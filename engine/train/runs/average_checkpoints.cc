@@ -58,7 +58,7 @@ std::vector<int64_t> average_checkpoints(const std::string& run, int64_t last,
     fail(ErrorCode::kUsage, run, ": has no model/, which a run writes at its end");
   const bool is_there = file_exists(output) || is_directory(output);
   if (is_there && !overwrite)
-    fail(ErrorCode::kUsage, output, ": is there already (--overwrite replaces it)");
+    fail(ErrorCode::kUsage, output, ": already exists (--overwrite replaces it)");
   if (is_there && !file_exists(weights_in(output)))
     fail(ErrorCode::kUsage, output, ": is not a model folder; choose another --output");
   steps.erase(steps.begin(), steps.end() - last);

@@ -11,8 +11,8 @@ NonFiniteSearch find_nonfinite(const std::string& run, RunConfig config, int64_t
                                double max_seconds, const TrainOptions& given,
                                TrainObserver& observer) {
   if (config.parallel.ranks() > 1)
-    fail(ErrorCode::kUsage, "values that are not finite are looked for in runs of one rank; ", run,
-         " has ", config.parallel.ranks());
+    fail(ErrorCode::kUsage, "the search for values that are not finite needs a run of one rank; ",
+         run, " has ", config.parallel.ranks());
   TrainOptions options;
   options.output = run;
   options.initial_weights = given.initial_weights;

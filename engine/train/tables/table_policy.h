@@ -17,7 +17,7 @@ struct TablePolicy {
 
 config::Spec table_policies_spec();
 /// In the order of the config; `defaults` is the base of the others and comes last, for all tables.
-/// kConfig, with the place, for values that exclude each other.
+/// kConfig, with the place, for values that are mutually exclusive.
 std::vector<TablePolicy> read_table_policies(const config::Section& config,
                                              config::Diagnostics& diagnostics);
 

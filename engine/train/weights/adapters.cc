@@ -49,14 +49,15 @@ void for_each_packed(program::ParameterStore& store, const Adapters& adapters, V
 
 Spec lora_spec() {
   Schema s;
-  s.add("rank", Spec::integer().at_least(1).at_most(4096).fallback("8").doc(
-                    "columns of the first and rows of the second trained matrix"));
+  s.add("rank",
+        Spec::integer().at_least(1).at_most(4096).fallback("8").doc(
+            "rank of the adapter: columns of the first and rows of the second trained matrix"));
   s.add("alpha", Spec::real().above(0).doc(
-                     "the product counts alpha / rank times; default: twice the rank"));
+                     "the adapter's product is scaled by alpha / rank; default: twice the rank"));
   s.add("only", Spec::list(Spec::text())
                     .or_else(Spec::text())
                     .fallback("['*.weight']")
-                    .doc("patterns of the matrices that get one"));
+                    .doc("patterns of the matrices that get an adapter"));
   s.add("also", Spec::list(Spec::text())
                     .or_else(Spec::text())
                     .fallback("[]")

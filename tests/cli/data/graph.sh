@@ -103,7 +103,7 @@ ok "$graph" walk shop --node "$user" --path click-clicked_by --length 6 --weight
 
 # --- errors ---
 
-expect 2 "is there already (--overwrite replaces it)" "$graph" build edges.csv -o plain
+expect 2 "already exists (--overwrite replaces it)" "$graph" build edges.csv -o plain
 ok "$graph" build edges.csv -o plain --overwrite
 mkdir other && touch other/file
 expect 2 "is a folder with other files, which stay" "$graph" build edges.csv -o other --overwrite

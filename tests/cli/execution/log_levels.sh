@@ -39,7 +39,7 @@ grep -q '^debug:' "$folder/error" && fail "-q does not take precedence over PADD
 PADDLE_LOG=debug ok "$infer" "$folder/run" --data train
 says "$folder/error" '^debug: '
 PADDLE_LOG=chatty expect 2 "PADDLE_LOG: 'chatty' is unknown, expected error, warning, info, debug or trace" "$infer" "$folder/run" --data train
-expect 2 "--verbose and --quiet exclude each other" "$infer" "$folder/run" --data train -v -q
+expect 2 "--verbose and --quiet are mutually exclusive" "$infer" "$folder/run" --data train -v -q
 
 # Each optimization can be left out, but for what no function runs without.
 "$bin/paddle" ir opt --help > "$folder/help" || fail "help"

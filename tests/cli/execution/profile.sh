@@ -174,7 +174,7 @@ expect 2 "no config or model is given" "$profile"
 expect 2 "there is no such file" "$profile" nowhere -o "$folder/none"
 [[ ! -e "$folder/none" ]] || fail "a rejected call left a folder"
 expect 2 "expected A:B with A < B" "$profile" configs/quickstart/digits.yaml -o "$folder/x" --steps 5:5
-expect 2 "--weights, --prompt and --generate belong to models" "$profile" configs/quickstart/digits.yaml \
+expect 2 "--weights, --prompt and --generate are for models" "$profile" configs/quickstart/digits.yaml \
   -o "$folder/x" --dim batch=3
 expect 2 "holds no profile" "$profile" diff "$folder" "$folder/train"
 expect 3 "unknown key" "$profile" configs/quickstart/digits.yaml -o "$folder/x" optimizer.speed=1

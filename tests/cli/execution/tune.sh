@@ -212,7 +212,7 @@ ok "$tune" "$model" -o "$folder/family" --time-limit 12 --what chunk --family mo
 grep -q "^paddle-infer $model --family models/llm/llama.yaml" "$folder/out" || fail "--family: $(cat "$folder/out")"
 expect 2 "--precision is for other models" "$infer" "$model" --prompt 1 --length 1 --precision bfloat16
 expect 2 "cannot be tuned for language model" "$tune" "$model" -o "$folder/x" --what loader
-expect 2 "belong to other models" "$tune" "$model" -o "$folder/x" --batch 4
+expect 2 "are for other models" "$tune" "$model" -o "$folder/x" --batch 4
 
 # A table of kernels from another machine is ignored, and that is said.
 printf 'paddle-kernels 1\nAnother processor, avx2, 4 threads\n' > "$folder/kernels.txt"

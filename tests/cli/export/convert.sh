@@ -82,7 +82,7 @@ says "nothing is written"
 [[ ! -e none.npz ]] || fail "--dry-run writes:"
 quiet 0 "$convert" plain.safetensors two.npz --only 'block.0.*'
 check names two.npz block.0.bias block.0.weight
-expect 2 "fits no tensor" "$convert" plain.safetensors y.npz --only 'blok.*'
+expect 2 "matches no tensor" "$convert" plain.safetensors y.npz --only 'blok.*'
 expect 2 "--overwrite" "$convert" plain.safetensors two.npz
 quiet 0 "$convert" plain.safetensors two.npz --only steps --overwrite
 check names two.npz steps
@@ -146,7 +146,7 @@ for form in words_program.pdmodel words_pir.json; do
   program="$OLDPWD/tests/paddle_program/data/$form"
   quiet 0 "$convert" "$program" words.onnx --overwrite
   says "written to words.onnx"
-  expect 2 "is there already" "$convert" "$program" words.onnx
+  expect 2 "already exists" "$convert" "$program" words.onnx
   expect 2 "is converted whole" "$convert" "$program" words.onnx --overwrite --dtype float16
   quiet 0 "$convert" "$program" words.npz --overwrite
   says "9 tensors"

@@ -62,9 +62,9 @@ ok "$bin/paddle-show" "$folder/net.json" --model-key "$key"
 # Runs, encrypted models and files that are there are rejected.
 expect 2 "is a run; state its model" "$convert" "$folder/run" "$folder/x" --encrypt --model-key "$key"
 expect 2 "is encrypted" "$convert" "$folder/e" "$folder/x" --encrypt --model-key "$key"
-expect 2 "is there already" "$convert" "$folder/run/model" "$folder/e" --encrypt --model-key "$key"
+expect 2 "already exists" "$convert" "$folder/run/model" "$folder/e" --encrypt --model-key "$key"
 expect 2 "there is no key to encrypt with" "$convert" "$folder/run/model" "$folder/y" --encrypt
-expect 2 "--dtype does not go with --encrypt" "$convert" "$folder/run/model" "$folder/y" --encrypt --dtype f16
+expect 2 "--dtype cannot be combined with --encrypt" "$convert" "$folder/run/model" "$folder/y" --encrypt --dtype f16
 
 # Signatures.
 openssl genpkey -algorithm ed25519 -out "$folder/private.pem" 2> /dev/null

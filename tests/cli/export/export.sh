@@ -89,7 +89,7 @@ expect 2 "--keep-float needs" "$export_model" models/digits_cnn.yaml -o "$folder
 expect 2 "--dtype" "$export_model" models/digits_cnn.yaml -o "$folder/x.onnx" --dtype float61
 
 # --- rejections ---
-expect 2 "is there already" "$export_model" models/lenet.yaml -o "$folder/lenet.onnx"
+expect 2 "already exists" "$export_model" models/lenet.yaml -o "$folder/lenet.onnx"
 expect 2 "no such file" "$export_model" nowhere.yaml -o "$folder/x.onnx"
 expect 2 "no such dim (did you mean 'batch'?)" "$export_model" models/lenet.yaml -o "$folder/x.onnx" --dim bach=3
 expect 2 "given twice" "$export_model" models/lenet.yaml -o "$folder/x.onnx" --dim batch=3 --dim batch=4

@@ -58,9 +58,9 @@ ok "$export_model" "$folder/model.yaml" -o "$folder/one.onnx" --function encode
 expect 2 "has no function 'decod' (did you mean 'decode'?)" "$export_model" "$folder/model.yaml" -o "$folder/x.onnx" \
   --function encode --function decod
 expect 2 "is given twice" "$export_model" "$folder/model.yaml" -o "$folder/x.onnx" --function encode --function encode
-expect 2 "m.prefill.onnx: is there already" "$export_model" "$folder/model.yaml" -o "$folder/m.onnx" --function prefill --function decode
+expect 2 "m.prefill.onnx: already exists" "$export_model" "$folder/model.yaml" -o "$folder/m.onnx" --function prefill --function decode
 rm "$folder"/m.*.onnx
-expect 2 "m.onnx.data: is there already" "$export_model" "$folder/model.yaml" -o "$folder/m.onnx" --function prefill --function decode
+expect 2 "m.onnx.data: already exists" "$export_model" "$folder/model.yaml" -o "$folder/m.onnx" --function prefill --function decode
 [[ -z "$(ls "$folder" | grep -E "unchecked|tmp")" ]] || fail "a rejected export left files"
 
 # A full disk leaves what was there.

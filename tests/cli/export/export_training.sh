@@ -39,8 +39,8 @@ train: {epochs: 1}
 Y
 expect 2 "every= skips steps" "$export_model" --training "$folder/every.yaml" -o "$folder/x.onnx"
 grep -q "every.yaml:4:" "$folder/error" || fail "every= is rejected without its line"
-expect 2 "--training excludes" "$export_model" --training configs/quickstart/digits.yaml --dtype float16 -o "$folder/x.onnx"
-expect 2 "is there already" "$export_model" --training configs/quickstart/digits.yaml -o "$folder/adamw.onnx"
+expect 2 "--training cannot be combined with" "$export_model" --training configs/quickstart/digits.yaml --dtype float16 -o "$folder/x.onnx"
+expect 2 "already exists" "$export_model" --training configs/quickstart/digits.yaml -o "$folder/adamw.onnx"
 [[ "$(run_bounded "$export_model" --training models/lenet.yaml -o "$folder/x.onnx")" == 3 ]] || fail "a model is not a config"
 [[ ! -e "$folder/x.onnx" ]] || fail "a rejected export left a file"
 finish

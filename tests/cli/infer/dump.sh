@@ -93,8 +93,10 @@ assert any(close(values, hidden) for shape, values in onnx.values()), list(onnx)
 P
 expect 2 "no value of the model matches 'firts.*'" "$infer" run --input x.npz --dump 'firts.*' --output z.npz
 expect 2 "give --output FILE.npz" "$infer" run --input x.npz --dump a
-expect 2 "is there already (--overwrite replaces it)" "$infer" run --input x.npz --dump a --output y.npz
+expect 2 "already exists (--overwrite replaces it)" "$infer" run --input x.npz --dump a --output y.npz
 ok "$infer" run --input x.npz --dump a --output y.npz --overwrite
 "$infer" run --input x.npz --dump '*' --output none.npz --dry-run > names.txt
 grep -qx a names.txt || fail "--dry-run does not list the names: $(cat names.txt)"
+"$infer" run --dump '*' --dry-run > names2.txt
+cmp names.txt names2.txt || fail "--dry-run needs neither an input nor an output"
 [[ ! -e none.npz ]] || fail "--dry-run has written a file"

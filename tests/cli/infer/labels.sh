@@ -33,7 +33,7 @@ cp rows.csv before.csv
 expect 2 "rows.csv is an input" "$infer" runs/c rows.csv --output rows.csv
 expect 2 "rows.csv is an input" "$infer" runs/c rows.csv --output ./rows.csv --overwrite
 cmp -s rows.csv before.csv || fail "the input was replaced"
-expect 2 "is there already and not of an earlier prediction" "$infer" runs/c new.csv --output rows.csv
+expect 2 "already exists and was not written by a prediction" "$infer" runs/c new.csv --output rows.csv
 cmp -s rows.csv before.csv || fail "a table of the user was replaced"
 ok "$infer" runs/c new.csv --output p.csv
 ok "$infer" runs/c new.csv --output p.npz

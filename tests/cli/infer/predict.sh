@@ -159,7 +159,7 @@ expect 4 "comma.txt:1:6: character ','" "$infer" "$folder/text/model" "$folder/c
 expect 2 "expected .npz, .csv" "$infer" "$model" "$folder/csv.yaml"
 expect 2 "no input is given" "$infer" "$model"
 expect 2 ".npz, .csv or .jsonl" "$infer" "$model" --data valid --output "$folder/out.xlsx"
-expect 2 "--weights belongs to model files" "$infer" "$model" --weights "$model/model.safetensors" --data valid
+expect 2 "--weights is for model files" "$infer" "$model" --weights "$model/model.safetensors" --data valid
 expect 2 "--data: the config has no data.test" "$infer" "$model" --data configs/quickstart/digits.yaml:test
 # Tables of where the time goes go to standard error, apart from what scripts read.
 "$infer" models/lenet.yaml --benchmark 3 --batch 2 --profile --trace "$folder/t.json" > "$folder/out" 2> "$folder/error" ||

@@ -63,7 +63,7 @@ expect 4 "in.jsonl:1: expected a JSON object" "${requests[@]}" --output "$folder
 echo '{"custom_id": "y", "url": "/v1/completions", "body": {}}' > "$folder/in.jsonl"
 expect 4 "has an answer to 'r" "${requests[@]}" --output "$folder/a.jsonl" --resume
 
-# Embeddings: by an encoder, whose vectors are those of --embed; it writes no text, and a model of text gives none.
+# Embeddings: by an encoder, whose vectors are those of --embed; it cannot generate text, and a model of text gives none.
 encoder="$folder/encoder"
 cp -r tests/llm/data/bert "$encoder"
 cp "$model/tokenizer.json" "$encoder/"
@@ -77,7 +77,7 @@ python3 -c 'import json, sys
 answers = {a["custom_id"]: a["response"] for a in map(json.loads, open(sys.argv[1]))}
 wanted = [json.loads(line)["embedding"] for line in open(sys.argv[2])]
 got = [d["embedding"] for d in answers["e"]["body"]["data"]]
-ok = got == wanted and answers["t"]["status_code"] == 404 and "writes no text" in answers["t"]["body"]["error"]["message"]
+ok = got == wanted and answers["t"]["status_code"] == 404 and "cannot generate text" in answers["t"]["body"]["error"]["message"]
 sys.exit(not ok or answers["b"]["status_code"] != 400 or "size" not in answers["b"]["body"]["error"]["message"])' "$folder/vectors.jsonl" "$folder/lines.jsonl" || fail "the vectors: $(cat "$folder/vectors.jsonl")"
 head -n 1 "$folder/in.jsonl" > "$folder/one.jsonl"
 "$infer" "$model" --requests "$folder/one.jsonl" --output "$folder/none.jsonl" > "$folder/log" 2> "$folder/error" || fail "embeddings of a model of text"

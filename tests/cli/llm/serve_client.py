@@ -116,7 +116,7 @@ details = post("/v1/completions", repeated)[1]["usage"]["completion_tokens_detai
 expect(details["accepted_prediction_tokens"] >= 0 and details["rejected_prediction_tokens"] >= 0, details)
 expect(metric("paddle_draft_tokens_total") >= metric("paddle_draft_accepted_tokens_total"), text)
 
-# Requests that come together read what they share once.
+# Requests that must be given together read what they share once.
 shared = [("987654321" * 5)[:42] + str(i) * 3 for i in range(3)]
 together = post("/v1/completions", {**GREEDY, "prompt": shared, "max_tokens": 5})[1]
 expect(together["usage"]["prompt_tokens_details"]["cached_tokens"] == 2 * 42, together["usage"])

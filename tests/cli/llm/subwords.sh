@@ -31,7 +31,7 @@ ok "$new" language-model --data text.txt --tokens bpe --vocabulary-size 320 -o l
 grep -q "subwords, 289 different ones" out || fail "no summary: $(cat out)"
 [[ -e lm-tokenizer.json ]] || fail "no tokenizer next to the config"
 : > lm2-tokenizer.json
-expect 2 "lm2-tokenizer.json: is there already" "$new" language-model --data text.txt --tokens bpe -o lm2.yaml
+expect 2 "lm2-tokenizer.json: already exists" "$new" language-model --data text.txt --tokens bpe -o lm2.yaml
 [[ ! -e lm2.yaml ]] || fail "a config without its tokenizer"
 expect 2 "are for the recipe language-model" "$new" text-classification --tokens bpe --data reviews.csv -o x.yaml
 expect 2 "--vocabulary-size is for --tokens bpe" "$new" language-model --vocabulary-size 300 --data text.txt -o x.yaml

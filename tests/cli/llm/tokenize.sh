@@ -52,7 +52,7 @@ assert got["model"]["merges"] == wanted["merges"] and got["model"]["vocab"] == w
 assert [t["content"] for t in got["added_tokens"]] == ["<|endoftext|>", "<pad>"]
 P
 gives '"Kamister don'"'"'t 2024"' "$(printf '"Kamister don'"'"'t 2024"' | "$tokenize" "$folder/bpe.json")" "$tokenize" "$folder/bpe.json" --decode
-expect 2 "bpe.json: is there already (--overwrite replaces it)" "$tokenize" --train "$data/trained_bpe.txt" -o "$folder/bpe.json"
+expect 2 "bpe.json: already exists (--overwrite replaces it)" "$tokenize" --train "$data/trained_bpe.txt" -o "$folder/bpe.json"
 expect 0 "tokens, not 20000: no further pair occurs often enough" "$tokenize" --train "$data/trained_bpe.txt" --vocabulary-size 20000 -o "$folder/all.json"
 expect 2 "the vocabulary size is 100, expected 257" "$tokenize" --train "$data/trained_bpe.txt" --vocabulary-size 100 -o "$folder/x.json"
 expect 2 "takes no MODEL" "$tokenize" "$folder/bpe.json" --train "$data/trained_bpe.txt" -o "$folder/x.json"

@@ -81,8 +81,8 @@ diff <(losses "$folder/plain") <(losses "$folder/full") > "$folder/error" || fai
 
 # --- another config or model on one rank ---
 sed 's/64)), 4)/64)) * 1.5, 4)/' "$folder/net.yaml" > "$folder/other.yaml"
-expect 3 "another config than rank 0" "$launch" -n 2 "$folder/as_rank" 1 config "$train" "$folder/net.yaml" --output "$folder/bad"
-expect 3 "rank 1 runs another version of the program than rank 0" "$launch" -n 2 "$folder/as_rank" 1 version "$train" "$folder/net.yaml" --output "$folder/bad"
+expect 3 "a different config than rank 0" "$launch" -n 2 "$folder/as_rank" 1 config "$train" "$folder/net.yaml" --output "$folder/bad"
+expect 3 "rank 1 runs a different version of the program than rank 0" "$launch" -n 2 "$folder/as_rank" 1 version "$train" "$folder/net.yaml" --output "$folder/bad"
 [[ ! -e "$folder/bad" ]] || fail "a rejected run left a folder"
 expect 3 "rank 0" "$launch" -n 2 "$folder/as_rank" 1 model "$train" "$folder/net.yaml" --output "$folder/bad"
 

@@ -68,7 +68,7 @@ expect 3 "planning needs a transformer of repeated blocks" "$tune" configs/quick
   --cluster "$folder/cluster.yaml"
 expect 2 "cannot be combined with 'threads'" "$tune" "$folder/model.yaml" --what parallel,threads \
   --cluster "$folder/cluster.yaml"
-expect 2 "belong to --parallel" "$tune" configs/quickstart/digits.yaml --cluster "$folder/cluster.yaml"
+expect 2 "need --parallel" "$tune" configs/quickstart/digits.yaml --cluster "$folder/cluster.yaml"
 sed 's/kv_heads: 8/kv_heads: 7/' "$folder/model.yaml" > "$folder/heads.yaml"
 expect 3 "kv_heads is 7, which does not divide the 64 heads" "$tune" "$folder/heads.yaml" --parallel \
   --cluster "$folder/cluster.yaml"

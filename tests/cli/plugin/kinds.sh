@@ -16,7 +16,7 @@ says() { grep -qF -- "$1" out || { fail "no '$1' in:"; head -c 800 out; }; }
 for kind in transport table; do
   ok "$plugin" new "$kind" "my_$kind"
   says "paddle plugin check my_$kind.so --quick"
-  expect 2 "is there already" "$plugin" new "$kind" "my_$kind"
+  expect 2 "already exists" "$plugin" new "$kind" "my_$kind"
   ok "$plugin" build "my_$kind.cc" -o "my_$kind.so"
   ok "$plugin" check "my_$kind.so" --quick --report report
   says "${kind}s"
@@ -32,7 +32,7 @@ done
 ok "$plugin" new reader of_cmake --cmake
 says "cmake -S of_cmake -B of_cmake/build"
 grep -qx "paddle_add_plugin(of_cmake SOURCES of_cmake.cc CHECK quick)" of_cmake/CMakeLists.txt || fail "CMakeLists.txt"
-expect 2 "is there already" "$plugin" new reader of_cmake --cmake
+expect 2 "already exists" "$plugin" new reader of_cmake --cmake
 expect 2 "is a file without code" "$plugin" new rules of_rules --cmake
 
 # A device in C: its file is one of C, and operations run on it.

@@ -266,7 +266,7 @@ ok "$plugin" new kernel quick
 ok "$plugin" build quick.cc -o quick.so
 ok "$plugin" check quick.so --quick
 most_lines=1
-expect 2 "fresh.plugin.yaml: is there already" "$plugin" new operator fresh
+expect 2 "fresh.plugin.yaml: already exists" "$plugin" new operator fresh
 expect 2 "'Fresh' is not a name" "$plugin" new operator Fresh
 
 # Names of the user's list stand for files; a file that has changed is not loaded.

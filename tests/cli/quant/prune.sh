@@ -90,7 +90,7 @@ P
 expect 3 "no layer matches 'lin'" "$quant" prune "$folder/run" -o "$folder/x" --match lin
 expect 3 "no parameter matches 'fc*'" "$train" configs/quickstart/digits.yaml "${data[@]}" \
   --output "$folder/x" "train.keep_zeros=fc*"
-expect 2 "is there already" "$quant" prune "$folder/run" -o "$folder/wanda"
+expect 2 "already exists" "$quant" prune "$folder/run" -o "$folder/wanda"
 expect 2 "must end in .onnx" "$quant" prune models/lenet.yaml -o "$folder/z"
 
 # Adapters in the form of PEFT.

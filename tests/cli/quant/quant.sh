@@ -202,7 +202,7 @@ for each in "$folder/packed.gguf" "tests/llm/data/llama.gguf --weights-as int8";
   python3 -c "import sys, zipfile; print(zipfile.ZipFile(sys.argv[1]).getinfo('logits.npy').CRC)" "$folder/packed.npz"
 done > "$folder/checksums"
 [[ "$(wc -l < "$folder/checksums")" == 2 && "$(uniq "$folder/checksums" | wc -l)" == 1 ]] || fail "--weights-as"
-expect 2 "is there already" "$quant" tests/llm/data/llama.gguf --scheme q8_0 -o "$folder/q8_0.gguf"
+expect 2 "already exists" "$quant" tests/llm/data/llama.gguf --scheme q8_0 -o "$folder/q8_0.gguf"
 expect 3 "no tensor matches" "$quant" tests/llm/data/llama.gguf --scheme q8_0 -o "$folder/x.gguf" --keep-float "zzz*"
 expect 2 "needs a Hugging Face folder or a GGUF file" "$quant" "$folder/run" --scheme q4_0 -o "$folder/x.gguf"
 expect 2 "is a Hugging Face folder, which paddle quant does not take" "$quant" tests/llm/data/llama --scheme int8
@@ -234,7 +234,7 @@ ok "$quant" "$folder/resnet.onnx" --data "$folder/images.npz" -o "$folder/resnet
 grep -q "output_sqnr_db" "$folder/resnet_int8.onnx.report.json" || fail "no report next to the file"
 ok "$quant" models/lenet.yaml --data configs/quickstart/digits.yaml:valid -o "$folder/lenet.onnx" --dry-run
 
-expect 2 "is there already" "$quant" "$folder/run" -o "$folder/int8"
+expect 2 "already exists" "$quant" "$folder/run" -o "$folder/int8"
 expect 2 "no model is given" "$quant"
 expect 2 "did you mean 'min_max'?" "$quant" "$folder/run" -o "$folder/x" --observer min_mx
 expect 2 "give --data" "$quant" models/lenet.yaml -o "$folder/x"

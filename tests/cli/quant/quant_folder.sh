@@ -53,7 +53,7 @@ status="$(run_bounded "$quant" tests/llm/data/qwen3_moe --scheme q8_0 -o "$folde
 [[ "$status" == 0 ]] && grep -q "has no tokenizer" "$folder/error" || fail "a folder without a tokenizer:"
 grep -q '"blk.0.ffn_gate_inp.weight","before":"F32","after":"F32","why":"it chooses experts"' "$folder/out" || fail "a router: $(cat "$folder/out")"
 
-expect 2 "is there already" "$quant" "$model" --scheme q4_0
+expect 2 "already exists" "$quant" "$model" --scheme q4_0
 expect 2 "ends in .gguf" "$quant" "$model" --scheme q4_0 -o "$folder/x.bin"
 expect 3 "no tensor matches" "$quant" "$model" --scheme q4_0 -o "$folder/x.gguf" --keep-float "head*"
 expect 2 "does not take" "$quant" "$model" --scheme int8_weights

@@ -105,5 +105,5 @@ says "by logged losses only"
 
 most_lines=1
 expect 2 "is not the folder of a run" "$compare" "$folder/one" "$folder/none"
-expect 2 "--step belongs to --operations" "$compare" "$folder/one" "$folder/data" --step 3
+expect 2 "--step needs --operations" "$compare" "$folder/one" "$folder/data" --step 3
 finish

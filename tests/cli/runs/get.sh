@@ -77,7 +77,7 @@ ok "$get" "$base/big.bin" -o down
 same down/big.bin
 ok "$get" "$base/small.txt?x=1"
 [[ "$(cat small.txt)" == hello ]] || fail "small.txt"
-expect 2 "small.txt: is there already" "$get" "$base/small.txt"
+expect 2 "small.txt: already exists" "$get" "$base/small.txt"
 ok "$get" "$base/small.txt" --overwrite
 ok "$get" "$base/moved.txt"
 [[ "$(cat moved.txt)" == hello ]] || fail "moved.txt"
@@ -88,7 +88,7 @@ expect 4 "expected 0123456789" "$get" "$base/big.bin" -o wrong --sha256 01234567
 [[ -z "$(ls wrong)" ]] || fail "a file with a wrong hash stayed"
 expect 4 "no such file" "$get" "$base/nothing.bin"
 expect 6 "redirect" "$get" "$base/loop.txt"
-expect 2 "ends with no name of a file" "$get" "$base"
+expect 2 "does not end in a file name" "$get" "$base"
 expect 2 "8 to 64 hexadecimal digits" "$get" "$base/big.bin" --sha256 xyz
 expect 6 "cannot be reached" "$get" "http://127.0.0.1:9/x.bin"
 expect 2 "--only is for repositories" "$get" "$base/big.bin" --only '*'
@@ -150,7 +150,7 @@ grep -q "config.json - Bearer secret" log.txt || fail "the token was not sent"
 expect 2 "has 2 GGUF files; choose with --only" "$get" hf:org/quants
 ok "$get" hf:org/quants --only '*Q8*'
 [[ "$(cat quants/m-Q8.gguf)" == GGUF8 && ! -e quants/m-Q4.gguf ]] || fail "the files of org/quants"
-expect 2 "fits no file" "$get" hf:org/tiny --only '*.nothing'
+expect 2 "matches no file" "$get" hf:org/tiny --only '*.nothing'
 expect 4 "outside of the repository" "$get" hf:org/evil
 expect 4 "not a list of files" "$get" hf:org/junk
 expect 4 "status 404" "$get" hf:org/missing

@@ -217,6 +217,6 @@ done
 expect 4 "found no column with names of .jpg" "$new" segmentation --data sales.csv -o x.yaml
 printf 'words,tags\nx y,T\nz,O\n' > uneven.csv
 expect 4 "words have" "$new" tagging --data uneven.csv -o x.yaml
-expect 4 "found no column with names of sound files" "$new" speech-commands --data sales.csv -o x.yaml
+expect 4 "found no column with names of audio files" "$new" speech-commands --data sales.csv -o x.yaml
 expect 2 "no data is given" "$new" detection -o x.yaml
 finish

@@ -129,7 +129,7 @@ expect 2 "--group is for the recipes time-series" "$new" tabular-regression --da
 run time-series newest.csv
 says "'date' runs backwards in the file; the rows are sorted by it"; has newest.yaml "time: date"
 run time-series panel.csv
-says "'shop' tells the series apart"; says "600 rows of 2 series"; has panel.yaml "group: shop"
+says "'shop' identifies the series"; says "600 rows of 2 series"; has panel.yaml "group: shop"
 
 run recommender ratings.csv
 says "'timestamp' holds times; left out"; lacks ratings.yaml timestamp

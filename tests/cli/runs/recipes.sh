@@ -126,7 +126,7 @@ expect 2 "did you mean 'image-classification'?" "$new" image-clasification --dat
 expect 2 "no recipe is given" "$new"
 expect 2 "no data is given" "$new" language-model -o x.yaml
 expect 2 "no such file or folder" "$new" language-model --data nowhere -o x.yaml
-expect 2 "is there already" "$new" language-model --data text.txt -o language-model.yaml
+expect 2 "already exists" "$new" language-model --data text.txt -o language-model.yaml
 expect 4 "expected a folder per class" "$new" image-classification --data run-language-model -o x.yaml
 expect 4 "is not a number" "$new" tabular-regression --data people.csv -o x.yaml
 { echo a,b; for i in {1..2000}; do echo "$i,$i.5"; done; } > numbers.csv

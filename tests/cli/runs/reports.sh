@@ -9,7 +9,7 @@ says() { grep -qF -- "$1" "$folder/out" || { fail "the output lacks '$1'"; head 
 quiet 0 taskset -c 0 "$train" "$good" --dry-run train.accumulate=4
 says "1 threads of 1 cores"
 says "batch 64 = 4 micro-batches of 16"
-says "updates 1252, 313 an epoch of 20000 samples"
+says "1252 updates, 313 per epoch of 20000 samples"
 says "learning rate 0.002: 4e-05 at the first update"
 says "seed 0"
 says "activations, gradients and temporaries"

@@ -51,7 +51,7 @@ python3 - <<'P' || fail "dump"
 lines = open("rows.out").read().split("\n")
 assert lines[0] == "key,weight_0,weight_1,click,day,show" and [l.split(",")[0] for l in lines[1:4]] == ["-5", "7", str(2**62)], lines
 P
-expect 2 "is there already" "$ps" dump run -o rows.out
+expect 2 "already exists" "$ps" dump run -o rows.out
 ok "$ps" dump run/model --json
 [[ "$(wc -l < out)" == 3 ]] || fail "dump --json of a saved model has not three lines"
 ok "$ps" verify run

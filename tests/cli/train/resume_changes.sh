@@ -72,8 +72,8 @@ quiet 0 "$train" --resume "$folder/run" train.epochs=3
 # The best of another metric, and of another definition of it.
 again
 "$train" --resume "$folder/run" train.epochs=3 train.best=acc > "$folder/out" 2>&1 || fail "another train.best"
-grep -q "is forgotten" "$folder/out" || fail "the best of another metric should be forgotten"
+grep -q "is discarded" "$folder/out" || fail "the best of another metric should be forgotten"
 grep -q '"best_step": 6' "$folder/run/checkpoints/6/state.json" || fail "no accuracy was best"
 "$train" --resume "$folder/run" train.epochs=4 "metrics.acc='accuracy(logits, label, k=2)'" > "$folder/out" 2>&1 || fail "a redefined metric"
-grep -q "is forgotten" "$folder/out" || fail "the best by the old definition should be forgotten"
+grep -q "is discarded" "$folder/out" || fail "the best by the old definition should be forgotten"
 finish

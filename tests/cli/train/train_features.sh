@@ -123,7 +123,7 @@ assert set(a) == set(b) and len(a) == 4
 for name in a:
     assert all(abs(x - y) <= 1e-6 * max(1, abs(x)) for x, y in zip(a[name], b[name], strict=True)), name
 P
-expect 2 "is there already" "$bin/paddle-average" plain
+expect 2 "already exists" "$bin/paddle-average" plain
 ok "$bin/paddle-average" plain --overwrite
 mkdir -p own && echo mine > own/notes.txt
 expect 2 "is not a model folder" "$bin/paddle-average" plain --output own --overwrite

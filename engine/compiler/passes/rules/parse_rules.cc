@@ -147,7 +147,7 @@ class RuleReader {
         if (const auto attr = attribute_name())
           out.attrs.push_back(attribute(*out.op, *attr, pattern, depth));
         else if (!out.attrs.empty())
-          reject("operands stand before attributes");
+          reject("operands must come before attributes");
         else if (place == declared.size())
           reject(str(out.op->name(), " has ", declared.size(), " operands, found more"));
         else
@@ -288,7 +288,7 @@ class RuleReader {
     skip();
     const double rank = number();
     if (!(rank >= 0 && rank <= kMaxRank) || rank != std::floor(rank))
-      reject(str("a rank is a whole number of at most ", kMaxRank));
+      reject(str("a rank is an integer of at most ", kMaxRank));
     out.rank = static_cast<int64_t>(rank);
     return out;
   }

@@ -171,7 +171,7 @@ int paddle_hdf5_read(void* file, const char* name, void* to, size_t bytes, char*
     const hssize_t count = H5Sget_simple_extent_npoints(space);
     const size_t item = H5Tget_size(stored);
     require(count >= 0 && item > 0 && static_cast<size_t>(count) == bytes / item,
-            what + "has another size than it says");
+            what + "has a different size than it declares");
     // Numbers keep their type but for the byte order.
     const Handle type(H5Tcopy(stored), H5Tclose);
     const H5T_order_t order = H5Tget_order(H5T_NATIVE_INT);
