@@ -266,9 +266,11 @@ std::unique_ptr<Source> open_as(const std::string& path, Format format) {
     case Format::kPaddle:
       if (path.ends_with(".pdiparams"))
         return std::make_unique<PaddleParamsSource>(std::vector{path});
-      if (formats::is_paddle_program(path))
-        return std::make_unique<PaddleParamsSource>(
-            formats::paddle_parameter_files(formats::paddle_program_file(path)));
+      if (formats::is_paddle_program(path)) {
+        const auto files = formats::paddle_parameter_files(formats::paddle_program_file(path));
+        if (files[0].ends_with(".pdparams")) return std::make_unique<PickleSource>(files[0]);
+        return std::make_unique<PaddleParamsSource>(files);
+      }
       [[fallthrough]];
     case Format::kTorch:
       return std::make_unique<PickleSource>(path);

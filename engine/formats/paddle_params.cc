@@ -41,7 +41,9 @@ PaddleParams::PaddleParams(const std::string& path)
 
 std::vector<std::string> paddle_parameter_files(const std::string& program) {
   if (!is_paddle_folder_program(program)) {
-    const std::string path = program.substr(0, program.rfind('.')) + ".pdiparams";
+    const std::string stem = program.substr(0, program.rfind('.')), path = stem + ".pdiparams";
+    // paddle.static.save writes a pickle.
+    if (!file_exists(path) && file_exists(stem + ".pdparams")) return {stem + ".pdparams"};
     if (!file_exists(path))
       fail(ErrorCode::kModel, path, ": there is no such file; it has the parameters of ", program);
     return {path};

@@ -39,8 +39,9 @@ class PaddleParams {
   bool has_names_ = false;
 };
 
-/// The files with the parameters of a program: the .pdiparams next to it, or those of the folder of
-/// `__model__`, where each parameter may have one. kModel if they are not there.
+/// The files with the parameters of a program: the .pdiparams or .pdparams (a pickle) next to it,
+/// or those of the folder of `__model__`, where each parameter may have one. kModel if they are not
+/// there.
 std::vector<std::string> paddle_parameter_files(const std::string& program);
 
 }  // namespace paddle::formats

@@ -48,7 +48,8 @@ class ProgramImporter {
 
   void add_inputs();
   void add_parameters();
-  void add_parameter(const std::string& name, const formats::PaddleParams& file, size_t index);
+  void add_named_parameters(const Names& wanted, const std::string& path);
+  void add_parameter(const std::string& name, const std::string& file, Array stored);
   void add_outputs();
 
   void add_arrays(const formats::PaddleBlock& block);

@@ -4,6 +4,7 @@
 #include "onnx/graph/graph_format.h"
 #include "paddle_program/importer.h"
 #include "paddle_program/program_call.h"
+#include "paddle_program/training_program.h"
 
 namespace paddle::paddle_program {
 namespace {
@@ -69,7 +70,9 @@ bool is_graph_file(const std::string& path) {
 formats::onnx::Model import_program(const std::string& path) {
   register_programs();
   const std::string file = formats::paddle_program_file(path);
-  return ProgramImporter(formats::read_paddle_program(file), file).run();
+  formats::PaddleProgram program = formats::read_paddle_program(file);
+  keep_forward(program);
+  return ProgramImporter(std::move(program), file).run();
 }
 
 }  // namespace paddle::paddle_program

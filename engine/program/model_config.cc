@@ -45,10 +45,12 @@ config::Schema graph_schema(const std::string& key) {
                                                                : "a program of PaddlePaddle"));
   s.add("inputs", config::Spec::map_of(config::Spec::text())
                       .fallback("{}")
-                      .doc("fields of the data by the names of the file's inputs"));
-  s.add("outputs", config::Spec::map_of(config::Spec::text())
-                       .fallback("{}")
-                       .doc("names for the loss by the names of the file's outputs"));
+                      .doc("inputs of the file by field of the data: {image: input.1}"));
+  s.add("outputs",
+        config::Spec::map_of(config::Spec::text())
+            .fallback("{}")
+            .doc("outputs of the file, or values inside of its graph, by their name in the "
+                 "loss: {logits: '495'}"));
   return s;
 }
 

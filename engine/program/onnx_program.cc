@@ -15,14 +15,16 @@ namespace {
 /// The network as an entry: weights come from the store, statistics are states.
 class NetworkEntry final : public lang::ExternalEntry {
  public:
-  explicit NetworkEntry(const std::string& path)
-      : file_(std::make_shared<const std::string>(path)), network_(path) {}
+  NetworkEntry(const std::string& path, std::set<std::string> outputs)
+      : file_(std::make_shared<const std::string>(path)),
+        outputs_(std::move(outputs)),
+        network_(path, outputs_) {}
 
   Tensors run(const Tensors& inputs, lang::ParameterProvider& store, bool training,
               const std::function<void(const lang::CallRecord&)>& observer) const override {
     const bool use_float64 = store.stored_dtype(DType::kF32) == DType::kF64;
     if (use_float64 && !float64_network_)
-      float64_network_ = std::make_unique<onnx::Network>(*file_, true);
+      float64_network_ = std::make_unique<onnx::Network>(*file_, outputs_, true);
     const auto value = [&](const onnx::Weight& weight) {
       lang::Initializer init;
       init.kind = lang::Initializer::Kind::kArray;
@@ -62,6 +64,7 @@ class NetworkEntry final : public lang::ExternalEntry {
 
  private:
   std::shared_ptr<const std::string> file_;
+  std::set<std::string> outputs_;  ///< those that the config names
   onnx::Network network_;
   mutable std::unique_ptr<onnx::Network>
       float64_network_;  ///< for runs in float64, made when needed
@@ -108,7 +111,9 @@ std::shared_ptr<const lang::Program> read_onnx_program(const std::string& path,
                                                        const OnnxNames& names) {
   runtime::register_backends();
   paddle_program::register_programs();
-  const auto entry = std::make_shared<const NetworkEntry>(path);
+  std::set<std::string> outputs;
+  for (const auto& [name, in_file] : names.outputs) outputs.insert(in_file);
+  const auto entry = std::make_shared<const NetworkEntry>(path, std::move(outputs));
   const onnx::OpenModel& opened = entry->network().opened();
   const auto program = std::make_shared<lang::Program>();
   program->name = std::filesystem::path(path).stem().string();

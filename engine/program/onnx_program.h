@@ -11,7 +11,9 @@
 namespace paddle::program {
 
 /// Names for inputs and outputs of the file: the program's name first, the file's second. Those
-/// that are left out keep the file's name, with `_` for what a name cannot hold.
+/// that are left out keep the file's name, with `_` for what a name cannot hold. If an output is a
+/// value inside of the file's graph, the program has these outputs only, and the inputs that they
+/// need.
 struct OnnxNames {
   std::map<std::string, std::string> inputs, outputs;
 };

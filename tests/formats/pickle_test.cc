@@ -57,7 +57,8 @@ TEST(Pickle, FilesOfPyTorch) {
   expect_values("script.pt", "script/");
   const WeightFile checkpoint(kData + "checkpoint.pt");
   EXPECT_EQ(checkpoint.notes(),
-            (std::vector<std::string>{"numbers: 1 left out", "texts: 1 left out"}));
+            (std::vector<std::string>{
+                "values that are not tensors are left out: numbers (1), strings (1)"}));
 }
 
 TEST(Pickle, FilesOfPaddlePaddle) {

@@ -8,6 +8,7 @@
 #include "formats/paddle_program.h"
 #include "onnx/graph/session.h"
 #include "paddle_program/register.h"
+#include "paddle_program/training_program.h"
 #include "runtime/execute.h"
 
 namespace paddle::paddle_program {
@@ -120,6 +121,71 @@ TEST(PaddleProgramErrors, RejectsDamagedFiles) {
     write(folder + "/y.json", json);
     EXPECT_EQ(message_of(folder + "/y.json").substr(0, 2), "5 ") << json;
   }
+}
+
+using Operation = formats::PaddleOperation;
+
+Operation operation(const std::string& type, std::vector<std::string> inputs,
+                    std::vector<std::string> outputs) {
+  Operation out;
+  out.type = type;
+  out.inputs = {{"X", std::move(inputs)}};
+  out.outputs = {{"Out", std::move(outputs)}};
+  return out;
+}
+
+std::vector<std::string> types_of(const formats::PaddleProgram& program) {
+  std::vector<std::string> out;
+  for (const Operation& each : program.blocks[0].operations) out.push_back(each.type);
+  return out;
+}
+
+// Decay and clipping are operations like those of the forward pass; the gradient of a square root
+// reads the loss.
+TEST(TrainingPrograms, KeepTheForwardPass) {
+  formats::PaddleProgram program;
+  program.is_pir = true;
+  program.variables["w"].is_parameter = program.variables["rate"].is_parameter = true;
+  auto& operations = program.blocks.emplace_back().operations;
+  operations = {operation("data", {}, {"velocity"}),
+                operation("data", {}, {"x"}),
+                operation("matmul", {"x", "w"}, {"h"}),
+                operation("dropout", {"h"}, {"d", "mask"}),
+                operation("mean", {"d"}, {"m"}),
+                operation("sqrt", {"m"}, {"loss"}),
+                operation("full", {}, {"one"}),
+                operation("full_like", {"loss", "one"}, {"g0"}),
+                operation("sqrt_grad", {"loss", "g0"}, {"g1"}),
+                operation("matmul_grad", {"x", "w", "g1"}, {"g2"}),
+                operation("scale", {"w"}, {"decay"}),
+                operation("add", {"g2", "decay"}, {"g3"}),
+                operation("squared_l2_norm", {"g3"}, {"norm"}),
+                operation("multiply", {"g3", "norm"}, {"g4"}),
+                operation("momentum_", {"w", "g4", "velocity", "rate"}, {"w1", "velocity1"})};
+  operations[3].attributes["is_test"].integers = {0};
+  const auto before = types_of(program);
+  formats::PaddleProgram other = program;
+  other.blocks[0].operations.pop_back();
+  keep_forward(other);
+  EXPECT_EQ(types_of(other), std::vector<std::string>(before.begin(), before.end() - 1));
+
+  keep_forward(program);
+  EXPECT_EQ(types_of(program),
+            (std::vector<std::string>{"data", "matmul", "dropout", "mean", "sqrt", "fetch"}));
+  EXPECT_EQ(operations.back().inputs[0].second, std::vector<std::string>{"loss"});
+  EXPECT_EQ(operations[2].attributes["is_test"].integers, std::vector<int64_t>{1});
+  EXPECT_EQ(program.parameters(), std::vector<std::string>{"w"});
+}
+
+// A block that contains itself, as a damaged file may state it.
+TEST(TrainingPrograms, EndOnBlocksWithinThemselves) {
+  formats::PaddleProgram program;
+  auto& operations = program.blocks.emplace_back().operations;
+  operations = {operation("while", {"x"}, {"y"}), operation("while", {"y"}, {"z"}),
+                operation("sgd", {"z"}, {"w"})};
+  operations[0].blocks = operations[1].blocks = {0, 7};
+  keep_forward(program);
+  EXPECT_LE(operations.size(), 5u);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "formats/pickle/pickle.h"
 
@@ -105,9 +106,10 @@ class WeightFile::Collector {
   void collect(const Value& root) {
     visit(root, "", 0);
     if (const Value* table = of_paddle_ ? item_of(root, kSliceTable) : nullptr) join_slices(*table);
-    for (const auto& [what, count] : left_out_)
-      file_.notes_.push_back(what + ": " + std::to_string(count) + " left out");
-    if (file_.tensors_.empty()) bad("it holds no tensors");
+    std::vector<std::string> others;
+    for (const auto& [what, count] : left_out_) others.push_back(str(what, " (", count, ")"));
+    if (!others.empty())
+      file_.notes_.push_back("values that are not tensors are left out: " + join(others, ", "));
   }
 
  protected:
@@ -161,10 +163,15 @@ class WeightFile::Collector {
       case Kind::kNone:
         return;
       case Kind::kText:
+        file_.strings_.emplace(name, value.text);
+        if (!of_paddle_ || !name.starts_with(kVariableNames)) ++left_out_["strings"];
+        return;
       case Kind::kBytes:
-        ++left_out_[value.is(Kind::kText) ? "texts" : "byte strings"];
+        ++left_out_["byte strings"];
         return;
       default:
+        if (value.is(Kind::kFloat)) file_.numbers_.emplace(name, value.real);
+        if (value.is(Kind::kInt)) file_.numbers_.emplace(name, static_cast<double>(value.integer));
         ++left_out_["numbers"];
         return;
     }
@@ -173,7 +180,7 @@ class WeightFile::Collector {
   std::optional<std::string> key_of(const Value& key) {
     if (key.is(Kind::kText)) return std::string(key.text);
     if (key.is(Kind::kInt) || key.is(Kind::kBool)) return std::to_string(key.integer);
-    ++left_out_["values with a key that is neither a text nor an integer"];
+    ++left_out_["values with a key that is neither a string nor an integer"];
     return std::nullopt;
   }
 
@@ -455,7 +462,7 @@ class WeightFile::Storages final : public Collector {
   std::map<std::string, std::span<const std::byte>> storages_;
 };
 
-WeightFile::WeightFile(const std::string& path) : path_(path) {
+WeightFile::WeightFile(const std::string& path, Tensors tensors) : path_(path) {
   memory_->file = MappedFile::open(path, ErrorCode::kModel);
   const std::span<const std::byte> bytes = memory_->file->bytes();
   constexpr std::string_view kZip = "PK\x03\x04";
@@ -463,6 +470,8 @@ WeightFile::WeightFile(const std::string& path) : path_(path) {
     open_archive();
   else
     open_plain();
+  if (tensors_.empty() && tensors == Tensors::kRequired)
+    fail(ErrorCode::kModel, path, ": it holds no tensors");
 }
 
 void WeightFile::open_archive() {

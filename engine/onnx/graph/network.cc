@@ -105,7 +105,8 @@ void to_float64(Graph& graph) {
 
 }  // namespace
 
-Network::Network(const std::string& path, bool use_float64) : opened_(open_model(path)) {
+Network::Network(const std::string& path, const std::set<std::string>& outputs, bool use_float64)
+    : opened_(open_model(path, {}, outputs)) {
   if (use_float64) {
     auto model = std::make_shared<formats::onnx::Model>(*opened_.model);
     to_float64(model->graph);

@@ -3,6 +3,7 @@
 // under the active interpreter.
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,10 @@ struct Weight {
 class Network {
  public:
   /// Opens the file. Its inputs must be tensors of known rank, and its graph must use tensors only.
-  /// `use_float64` replaces float32 by float64 throughout.
-  explicit Network(const std::string& path, bool use_float64 = false);
+  /// `outputs`: names of the values that it computes (select_outputs.h). `use_float64` replaces
+  /// float32 by float64 throughout.
+  explicit Network(const std::string& path, const std::set<std::string>& outputs = {},
+                   bool use_float64 = false);
 
   const OpenModel& opened() const { return opened_; }
   /// Floating-point initializers with at least one axis, in the order of the file, except those

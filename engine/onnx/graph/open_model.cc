@@ -2,15 +2,19 @@
 
 #include "onnx/graph/check_model.h"
 #include "onnx/graph/graph_format.h"
+#include "onnx/graph/select_outputs.h"
 
 namespace paddle::onnx {
 
 using formats::onnx::ValueInfo;
 using formats::onnx::ValueType;
 
-OpenModel open_model(const std::string& path, const std::set<std::string>& given) {
+OpenModel open_model(const std::string& path, const std::set<std::string>& given,
+                     const std::set<std::string>& outputs) {
   OpenModel out;
-  out.model = std::make_shared<const formats::onnx::Model>(read_graph_file(path));
+  formats::onnx::Model model = read_graph_file(path);
+  select_outputs(model.graph, outputs);
+  out.model = std::make_shared<const formats::onnx::Model>(std::move(model));
   const formats::onnx::Graph& graph = out.model->graph;
   std::set<std::string> known, names;
   for (const auto& t : graph.initializers) known.insert(t.name);

@@ -28,7 +28,9 @@ struct OpenModel {
 };
 
 /// Reads the file; kModel if it has unknown operators. `given` names inputs that the caller
-/// provides even if they have an initializer.
-OpenModel open_model(const std::string& path, const std::set<std::string>& given = {});
+/// provides even if they have an initializer; `outputs` those that the model shall have
+/// (select_outputs.h).
+OpenModel open_model(const std::string& path, const std::set<std::string>& given = {},
+                     const std::set<std::string>& outputs = {});
 
 }  // namespace paddle::onnx

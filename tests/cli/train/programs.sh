@@ -34,6 +34,49 @@ ok "$train" pir.yaml --output frozen 'frozen=["*"]' train.epochs=1
 expect 3 "has no output 'fetch_nam' (did you mean 'fetch_name_0'?)" "$train" pir.yaml --output x 'model.outputs={logits: fetch_nam}'
 expect 3 "no such file" "$train" pir.yaml --output x model.program=nothing.json
 
+# Training programs of paddle.static.save: the forward pass in inference mode (make_training.py). An
+# output may be any value of the program; the labels are then no input of the model.
+cat > equal.py << 'P'
+import struct, sys, zipfile
+
+def read(path, name):
+    raw = zipfile.ZipFile(path).read(name + ".npy")
+    size = struct.unpack("<H", raw[8:10])[0]
+    assert b"'<f4'" in raw[10:10 + size]
+    return struct.unpack(f"<{(len(raw) - 10 - size) // 4}f", raw[10 + size:])
+
+found, wanted = read(*sys.argv[1:3]), read(*sys.argv[3:5])
+worst = max(abs(a - b) for a, b in zip(found, wanted))
+print(f"differs by {worst}")
+sys.exit(len(found) != len(wanted) or worst > 1e-5)
+P
+for form in pir program; do
+  file="$data/training_$form.json" loss=output_0 logits=add_1_out
+  [[ $form == pir ]] || file="$data/training_$form.pdmodel" loss=sqrt_0.tmp_0 logits=linear_3.tmp_1
+  ok "$infer" "$file" --input "$data/training_$form.npz" --output "loss_$form.npz"
+  python3 equal.py "loss_$form.npz" "$loss" "$data/training_${form}_out.npz" loss || fail "$form: another loss than PaddlePaddle's"
+  cat > "training_$form.yaml" << Y
+model: {program: $file, outputs: {logits: $logits}}
+loss: cross_entropy(logits, y)
+optimizer: {name: adam, lr: 0}
+data: {train: {kind: npz, path: $data/training_$form.npz}, batch_size: 12}
+train: {steps: 10, log_every: 1}
+Y
+  sed "s/{logits: $logits}/{loss: $loss}/; s/^loss: .*/loss: loss/" "training_$form.yaml" > "own_$form.yaml"
+  ok "$train" "training_$form.yaml"
+  ok "$infer" "runs/training_$form/model" --input "$data/training_$form.npz" --output "logits_$form.npz"
+  python3 equal.py "logits_$form.npz" logits "$data/training_${form}_out.npz" logits || fail "$form: other logits than PaddlePaddle's"
+  ok "$train" "own_$form.yaml" optimizer.lr=0.01
+  python3 - "runs/own_$form" << 'P' || fail "$form: the program's own loss does not fall"
+import json, sys
+losses = [line["loss"] for line in map(json.loads, open(sys.argv[1] + "/metrics.jsonl")) if line["kind"] == "train"]
+sys.exit(not losses[-1] < 0.95 * losses[0])
+P
+done
+cp "$data/training_pir.json" lacking.json
+cp "$data/continued/adam.pdparams" lacking.pdparams
+expect 5 "lacking.pdparams: has no parameter 'batch_norm1d_0.b_0'" "$infer" lacking.json --input "$data/training_pir.npz"
+
 # One step of plain gradient descent: all parameters are PaddlePaddle's afterwards (make_gradients.py).
 cat > gradients.yaml << Y
 model: {program: $data/gradients_pir.json, inputs: {in0: in0}, outputs: {y: fetch_name_0}}
