@@ -53,8 +53,11 @@ Dims NamedWeights::shape(const std::string& name) const {
 }
 
 Array NamedWeights::read(const std::string& name) const {
+  return arranged(name, source_->read(tensors_.at(name).source));
+}
+
+Array NamedWeights::arranged(const std::string& name, const Array& stored) const {
   const Entry& entry = tensors_.at(name);
-  const Array stored = source_->read(entry.source);
   return entry.perm.empty() ? stored : transposed(stored, entry.perm);
 }
 

@@ -25,6 +25,9 @@ class NamedWeights {
   DType dtype(const std::string& name) const;
   Dims shape(const std::string& name) const;
   Array read(const std::string& name) const;
+  /// An array of the stored shape of this tensor, such as a state of an optimizer, with the axes
+  /// that the rules give the tensor.
+  Array arranged(const std::string& name, const Array& stored) const;
   /// A matrix [rows, features] by its rows as the file has them, or [features, rows] with
   /// `is_transposed`. Blocks and 16-bit floats stay what they are with kAsIs.
   PackedWeight read_packed(const std::string& name, WeightType type) const;

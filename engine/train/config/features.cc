@@ -64,6 +64,11 @@ Spec init_spec() {
       .add("fitted",
            Spec::path().doc("fitted.json of a saved model: the data uses its vocabularies, "
                             "classes and scaling instead of its own"))
+      .add("optimizer",
+           Spec::path().doc("optimizer states of PaddlePaddle (.pdopt), with which the run goes on "
+                            "after the updates that were made"))
+      .add("updates", Spec::integer().at_least(0).doc(
+                          "with optimizer: the updates that were made; default: as its file says"))
       .add("allow_missing", Spec::list(Spec::text())
                                 .or_else(Spec::text())
                                 .fallback("[]")
@@ -180,6 +185,13 @@ InitialWeights read_init(const Section& config) {
   out.file = config::resolve_path(s.at("weights"));
   if (s.has("map")) out.rules = config::resolve_path(s.at("map"));
   if (s.has("fitted")) out.fitted = config::resolve_path(s.at("fitted"));
+  if (s.has("optimizer")) out.optimizer = config::resolve_path(s.at("optimizer"));
+  if (s.has("updates")) {
+    if (out.optimizer.empty())
+      throw Error(ErrorCode::kConfig, "init.updates: has no effect without `optimizer`",
+                  s.at("updates").location());
+    out.updates = s.integer("updates");
+  }
   out.allow_missing = s.texts("allow_missing");
   out.allow_unused = s.texts("allow_unused");
   return out;

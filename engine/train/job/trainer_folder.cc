@@ -41,6 +41,8 @@ void Trainer::Impl::start_folder() {
     } else {
       observer_.note(folder_.path() + ": has no checkpoint yet; the run starts from the beginning");
     }
+  } else if (state_.step > 0) {  // init.optimizer
+    loader_->seek(state_.position);
   }
   if (!communicator_->is_root()) return;
   metrics_ = std::make_unique<MetricsLog>(

@@ -124,6 +124,8 @@ class Trainer::Impl {
   /// Writes report.html, on rank 0. A page that cannot be written gives a warning.
   void write_report(const std::string& ending) const;
   void load_initial_weights();
+  /// Takes over the optimizer's states and the number of updates of a run of PaddlePaddle.
+  void continue_run(const InitialWeights& init);
   /// Takes the rows of tables from a file of weights, and corrects what is unused and missing.
   void load_initial_tables(const std::string& file, program::LoadReport& report);
   void examine_loss();

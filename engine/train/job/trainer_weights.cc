@@ -1,6 +1,11 @@
 // The weights that a run begins with.
 
+#include <fmt/core.h>
+
+#include <cmath>
+
 #include "train/job/trainer_impl.h"
+#include "train/weights/optimizer_states.h"
 
 namespace paddle::train {
 
@@ -27,6 +32,33 @@ void Trainer::Impl::load_initial_tables(const std::string& file, program::LoadRe
   for (std::string& name : tables.names()) report.missing.push_back(std::move(name));
 }
 
+void Trainer::Impl::continue_run(const InitialWeights& init) {
+  if (config_.optimizers.size() > 1 || !config_.optimizers[0].name.empty())
+    fail(ErrorCode::kConfig, "init.optimizer: is for a run with one optimizer");
+  const config::Node* const section = config_.document.find("optimizer");
+  const auto number = [&](const char* key) {
+    return section && section->find(key) ? config::Section(*section).real(key) : 0;
+  };
+  const ContinuedRun run = load_optimizer_states(init, *step_->definition().optimizers[0].optimizer,
+                                                 number("beta1"), number("beta2"), store_);
+  if (run.updates >= total_steps())
+    fail(ErrorCode::kConfig, "init.optimizer: ", init.optimizer, " is of a run after ", run.updates,
+         " updates, this one has ", total_steps(), " in all; raise train.epochs or train.steps");
+  const int64_t per_epoch = loader_->batches_per_epoch();
+  state_.step = run.updates;
+  state_.position = {.epoch = run.updates / per_epoch,
+                     .sample = run.updates % per_epoch * config_.data.loader.batch_size};
+  const double rate = learning_rate(state_.step);
+  observer_.note(str("init.optimizer: ", init.optimizer, ": ", run.states,
+                     " states; the run continues after update ", run.updates,
+                     " with the learning rate ", fmt::format("{:.6g}", rate)));
+  if (run.learning_rate &&
+      std::abs(rate - *run.learning_rate) > 1e-6 * std::abs(*run.learning_rate))
+    observer_.warn(
+        str("init.optimizer: the learning rate of PaddlePaddle was ",
+            fmt::format("{:.6g}, that of this config is {:.6g}", *run.learning_rate, rate)));
+}
+
 void Trainer::Impl::load_initial_weights() {
   for (const program::NamedModel& model : config_.models) {
     const bool teaches = config_.distillation && model.name == Distillation::kName;
@@ -51,6 +83,7 @@ void Trainer::Impl::load_initial_weights() {
     load_initial_tables(init.file, report);
     program::check_report(report, init.file, init.allow_missing, init.allow_unused);
     observer_.note(str("init: ", config_.init.file, ": ", report.text()));
+    if (!init.optimizer.empty()) continue_run(init);
   }
   if (options_.initial_weights.empty()) return;
   program::LoadReport report = load_weights(options_.initial_weights, store_);

@@ -9,6 +9,15 @@
 #include "train/weights/adapters.h"
 
 namespace paddle::train {
+namespace {
+
+/// Whether this is the learning rate that static programs of PaddlePaddle keep with their
+/// parameters.
+bool is_learning_rate(const std::string& file, const std::string& name) {
+  return file.ends_with(".pdparams") && name.starts_with("learning_rate_");
+}
+
+}  // namespace
 
 program::LoadReport load_initial_weights(const InitialWeights& init, const PackedBase* base,
                                          program::ParameterStore& store,
@@ -57,7 +66,8 @@ program::LoadReport load_initial_weights(const InitialWeights& init, const Packe
     if (start != store.sequence_starts.end()) start->second = runtime::copied(value);
   }
   for (const std::string& name : weights.names())
-    if (!store.parameters.contains(name) && !store.states.contains(name))
+    if (!store.parameters.contains(name) && !store.states.contains(name) &&
+        !is_learning_rate(init.file, weights.stored_name(name)))
       report.unused.push_back(name);
   // Where all names fit, these are rules for other variants of the model.
   if (!report.unused.empty() ||

@@ -2,6 +2,7 @@
 // `init:`: a run that begins with weights from a file of any format that paddle-convert reads.
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ struct InitialWeights {
   std::string file = {};    ///< "" for none
   std::string rules = {};   ///< of paddle-convert --map, or ""
   std::string fitted = {};  ///< fitted.json of the run whose vocabularies and scaling hold, or ""
+  std::string optimizer = {};           ///< PaddlePaddle's .pdopt, or ""
+  std::optional<int64_t> updates = {};  ///< that were made before the run
   std::vector<std::string> allow_missing = {}, allow_unused = {};  ///< patterns of names
 };
 
