@@ -346,7 +346,7 @@ int run_graph(int argc, char** argv) {
       ->check(cli::in_range(1e-6, 1e6));
   walk_command
       ->add_option("--q", walking.q,
-                   "node2vec: 1/q is the weight of nodes that are no neighbors of the previous one "
+                   "node2vec: 1/q is the weight of nodes that are not neighbors of the last one "
                    "(default: 1)")
       ->check(cli::in_range(1e-6, 1e6));
   walk_command

@@ -116,7 +116,7 @@ class Pruner {
     return std::ranges::any_of(a, [&](const std::string& name) { return b.contains(name); });
   }
 
-  /// Gradients, updates, and what is computed from them.
+  /// Removes gradients, updates, and what is computed from them.
   void remove_after_gradients() {
     Names gone;
     for (size_t i = 0; i < operations_.size(); ++i) {
@@ -129,8 +129,8 @@ class Pruner {
     }
   }
 
-  /// What only updates read, such as weight decay and the optimizer's states, and constants that
-  /// the forward pass does not read. Gradients read values of the forward pass.
+  /// Removes what only updates read, such as weight decay and states of the optimizer, and
+  /// constants that the forward pass does not read. Gradients read values of the forward pass.
   void remove_before_updates() {
     Names read, read_by_updates;
     for (size_t i = operations_.size(); i-- > 0;) {

@@ -86,7 +86,7 @@ Schema graph_block_keys() {
       s,
       hops_spec().required().doc("edges and number of neighbors of each hop: [{cites: 10}, "
                                  "{cites: 5}]; -1: all"),
-      "whether each epoch groups the nodes anew");
+      "whether the nodes are grouped again in each epoch");
   s.add("roots", Spec::integer().at_least(1).at_most(1 << 20).fallback("512").doc(
                      "nodes of a block, which is one sample"));
   return s;
@@ -105,7 +105,7 @@ Schema graph_edge_keys() {
   add_hop_keys(s,
                hops_spec().fallback("[]").doc("as of graph_neighbors, around both ends; without "
                                               "hops a sample has the whole graph"),
-               "whether each epoch groups the edges anew");
+               "whether the edges are grouped again in each epoch");
   return s;
 }
 

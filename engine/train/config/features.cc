@@ -65,8 +65,9 @@ Spec init_spec() {
            Spec::path().doc("fitted.json of a saved model: the data uses its vocabularies, "
                             "classes and scaling instead of its own"))
       .add("optimizer",
-           Spec::path().doc("optimizer states of PaddlePaddle (.pdopt), with which the run goes on "
-                            "after the updates that were made"))
+           Spec::path().doc(
+               "optimizer states of PaddlePaddle (.pdopt), with which the run continues "
+               "after the updates that were made"))
       .add("updates", Spec::integer().at_least(0).doc(
                           "with optimizer: the updates that were made; default: as its file says"))
       .add("allow_missing", Spec::list(Spec::text())
