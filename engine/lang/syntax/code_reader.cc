@@ -136,7 +136,7 @@ YamlValue read_yaml_value(const Node& node, std::vector<CallSite>* sites) {
   }
   for (const Node& item : node.items) out.items.push_back(read_yaml_value(item, sites));
   for (const Entry& entry : node.entries) {
-    out.entries.emplace_back(entry.key.text, read_yaml_value(entry.value, sites));
+    out.entries.push_back({entry.key.text, read_yaml_value(entry.value, sites)});
   }
   return out;
 }

@@ -19,14 +19,20 @@ namespace paddle::lang {
 
 class ExternalEntry;
 
+struct YamlEntry;
+
 /// A YAML value in a chain item or in `params`. Whether a scalar is text or an expression is
 /// decided by the declared type of what takes it, so both readings are kept.
 struct YamlValue {
   Node node;
-  ExprPtr expression;                                      ///< of a scalar that parses as one
-  std::optional<Error> not_an_expression;                  ///< of a scalar that does not
-  std::vector<YamlValue> items;                            ///< of a list
-  std::vector<std::pair<std::string, YamlValue>> entries;  ///< of a map
+  ExprPtr expression;                      ///< of a scalar that parses as one
+  std::optional<Error> not_an_expression;  ///< of a scalar that does not
+  std::vector<YamlValue> items;            ///< of a list
+  std::vector<YamlEntry> entries;          ///< of a map
+};
+struct YamlEntry {
+  std::string key;
+  YamlValue value;
 };
 
 /// A name in the text.
