@@ -33,7 +33,8 @@ std::optional<double> parse_duration(std::string_view text) {
       if (has_unit) return std::nullopt;
     } else {
       constexpr std::pair<std::string_view, double> kUnits[] = {
-          {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
+          {"ms", 1e-3},   {"s", 1},    {"min", 60},     {"m", 60},      {"hours", 3600},
+          {"hour", 3600}, {"h", 3600}, {"days", 86400}, {"day", 86400}, {"d", 86400}};
       const auto* const unit = std::find_if(std::begin(kUnits), std::end(kUnits), [&](auto each) {
         return text.starts_with(each.first);
       });

@@ -7,7 +7,8 @@
 
 namespace paddle {
 
-/// Seconds of "90", "60ms", "30m", "1.5h", "1h30m" or "2d"; nullopt for other text.
+/// Seconds of "90", "60ms", "30m", "20 min", "1.5h", "1h30m", "2d" or "1 day"; nullopt for other
+/// text.
 std::optional<double> parse_duration(std::string_view text);
 
 /// "0.123 s".

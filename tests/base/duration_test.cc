@@ -15,11 +15,14 @@ TEST(Duration, IsReadInSeconds) {
   EXPECT_EQ(parse_duration("1m 500ms"), 60.5);
   EXPECT_EQ(parse_duration(" 2d "), 172800);
   EXPECT_EQ(parse_duration("0"), 0);
+  EXPECT_EQ(parse_duration("5min"), 300);
+  EXPECT_EQ(parse_duration("20 min"), 1200);
+  EXPECT_EQ(parse_duration("1 day 2 hours"), 93600);
 }
 
 TEST(Duration, OtherTextIsNone) {
   for (const char* text :
-       {"", " ", "soon", "m", "-1", "1x", "1h30", "30 m 5", "1e400", "nan", "1.2.3", "5min", "s"})
+       {"", " ", "soon", "m", "-1", "1x", "1h30", "30 m 5", "1e400", "nan", "1.2.3", "5mins", "s"})
     EXPECT_FALSE(parse_duration(text)) << text;
 }
 
