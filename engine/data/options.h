@@ -63,6 +63,7 @@ enum class ColumnKind {
   kMultiLabel,   ///< the classes that the cell lists, as a vector of 0 and 1
   kAudio,        ///< a sound file that the column names, or holds: samples in -1 … 1
   kNumbers,      ///< a list of numbers in one cell
+  kKeys,         ///< a list of keys in one cell, as many as there are
 };
 
 /// One field made of one or more columns.
@@ -119,7 +120,8 @@ struct CsvField {
   int64_t sample_rate = 0;            ///< audio: files with another rate are resampled
   /// Lists in a cell of CSV are separated by it; in JSONL they are JSON lists.
   std::string separator = "|";
-  Dims shape = {};  ///< numbers: of the field
+  Dims shape = {};   ///< numbers: of the field
+  int64_t most = 0;  ///< keys: longer lists are cut
 };
 
 /// Records with columns, from one file or several that are read as one.

@@ -23,11 +23,11 @@ Schema csv_field() {
   s.add("name", Spec::text().required().doc("name of the field"));
   s.add("columns", Spec::list(Spec::text()).or_else(Spec::text()).doc("names, 'I1..I13' or 'C*'"));
   s.add("kind",
-        Spec::word(
-            {"numeric", "categorical", "text", "image", "mask", "multi_label", "audio", "numbers"})
+        Spec::word({"numeric", "categorical", "text", "image", "mask", "multi_label", "audio",
+                    "numbers", "keys"})
             .fallback("numeric")
             .doc("numbers as they are, values looked up in a vocabulary, the tokens of a text, a "
-                 "file that the cell names, or a list in the cell"));
+                 "file that the cell names, a list in the cell, or keys of tables"));
   s.add("folder", Spec::text().doc("files: what paths are relative to; default: the data file"));
   s.add("channels",
         Spec::integer().at_least(1).at_most(3).doc("image: 1: grayscale, 3: RGB; default: 3"));
@@ -38,6 +38,9 @@ Schema csv_field() {
   s.add("sample_rate",
         Spec::integer().at_least(1).doc("audio: samples a second; other files are resampled"));
   s.add("separator", Spec::text().doc("lists: what separates their items; default: |"));
+  s.add("most", Spec::integer().at_least(1).at_most(1 << 20).doc(
+                    "keys: a cell is a list, of which the first keys count, up to this number; "
+                    "default: one key a column"));
   s.add("shape", Spec::list(Spec::integer().at_least(1)).doc("numbers: shape of the field"));
   s.add("tokens",
         Spec::word({"words", "characters", "spaces"}).doc("text: what a token is; default: words"));
@@ -91,6 +94,38 @@ std::vector<std::pair<int64_t, std::string>> read_values(const Node& node) {
   return out;
 }
 
+/// Keys are integers of 64 bits. One for each column is a field of numbers.
+void read_keys(const Section& s, CsvField& f) {
+  if (s.has("most")) {
+    f.most = s.integer("most");
+  } else {
+    if (s.has("separator"))
+      throw Error(ErrorCode::kConfig,
+                  str("field '", f.name, "': `separator` has no effect on keys without `most`"),
+                  s.location("separator"));
+    f.kind = ColumnKind::kNumeric;
+  }
+  if (!f.dtype) f.dtype = DType::kI64;
+  if (*f.dtype != DType::kI64 && *f.dtype != DType::kU64)
+    throw Error(ErrorCode::kConfig,
+                str("field '", f.name, "': keys are int64 or uint64, not ", paddle::text(*f.dtype)),
+                s.location("dtype"));
+  const std::pair<const char*, bool> of_others[] = {{"log", f.log},
+                                                    {"scaling", f.scaling != Scaling::kNone},
+                                                    {"shift", !f.shift.empty()},
+                                                    {"factor", !f.factor.empty()},
+                                                    {"buckets", f.buckets > 0},
+                                                    {"per_column", f.per_column},
+                                                    {"vocabulary", !f.vocabulary.empty()},
+                                                    {"vocabulary_file", !f.vocabulary_file.empty()},
+                                                    {"unknown_is_zero", f.unknown_is_zero}};
+  for (const auto& [key, is_given] : of_others)
+    if (is_given)
+      throw Error(ErrorCode::kConfig,
+                  str("field '", f.name, "': `", key, "` has no effect with `kind: keys`"),
+                  s.location(key));
+}
+
 }  // namespace
 
 CsvField read_field(const Section& s) {
@@ -102,7 +137,8 @@ CsvField read_field(const Section& s) {
       {"numeric", ColumnKind::kNumeric}, {"categorical", ColumnKind::kCategorical},
       {"text", ColumnKind::kText},       {"image", ColumnKind::kImage},
       {"mask", ColumnKind::kMask},       {"multi_label", ColumnKind::kMultiLabel},
-      {"audio", ColumnKind::kAudio},     {"numbers", ColumnKind::kNumbers}};
+      {"audio", ColumnKind::kAudio},     {"numbers", ColumnKind::kNumbers},
+      {"keys", ColumnKind::kKeys}};
   f.kind = kKinds.at(s.text("kind"));
   using K = ColumnKind;
   const std::pair<const char*, std::vector<K>> suited[] = {
@@ -119,7 +155,8 @@ CsvField read_field(const Section& s) {
       {"values", {K::kMask}},
       {"ignore", {K::kMask}},
       {"sample_rate", {K::kAudio}},
-      {"separator", {K::kMultiLabel, K::kNumbers}},
+      {"separator", {K::kMultiLabel, K::kNumbers, K::kKeys}},
+      {"most", {K::kKeys}},
       {"shape", {K::kNumbers}}};
   for (const auto& [key, kinds] : suited)
     if (s.has(key) && std::find(kinds.begin(), kinds.end(), f.kind) == kinds.end())
@@ -178,6 +215,7 @@ CsvField read_field(const Section& s) {
   f.vocabulary = s.texts("vocabulary");
   f.vocabulary_file = path_of(s, "vocabulary_file");
   f.unknown_is_zero = s.boolean("unknown_is_zero");
+  if (f.kind == K::kKeys) read_keys(s, f);
   return f;
 }
 

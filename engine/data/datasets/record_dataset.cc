@@ -198,6 +198,8 @@ class RecordDataset : public LearningDataset {
       const std::string_view cell = cells[each.columns[0]];
       if (each.options.kind == ColumnKind::kText)
         length += tokens_in(each, cell);
+      else if (each.options.kind == ColumnKind::kKeys)
+        length += keys_in(each.options, cell);
       else if (each.options.kind == ColumnKind::kAudio)
         length +=
             sound_length(each.options, cell, records_->holds_files(), records_->location(index));
@@ -449,8 +451,8 @@ class RecordDataset : public LearningDataset {
   static bool collects(const FieldPlan& each) {
     return !each.tokenizer && each.options.kind != ColumnKind::kNumeric &&
            !is_file_kind(each.options.kind) && each.options.kind != ColumnKind::kNumbers &&
-           each.options.buckets == 0 && each.options.vocabulary.empty() &&
-           each.options.vocabulary_file.empty();
+           each.options.kind != ColumnKind::kKeys && each.options.buckets == 0 &&
+           each.options.vocabulary.empty() && each.options.vocabulary_file.empty();
   }
   static double transformed(const FieldPlan& each, double x) {
     return each.options.log ? std::copysign(std::log1p(std::abs(x)), x) : x;
@@ -468,6 +470,8 @@ class RecordDataset : public LearningDataset {
         if (!warning.empty()) warnings_.add(records_->location(index).text(), warning);
       } else if (each.options.kind == ColumnKind::kMultiLabel) {
         read_labels(each.options, each.vocabulary, cell, out);
+      } else if (each.options.kind == ColumnKind::kKeys) {
+        read_keys(each.options, field.dtype, cell, out);
       } else {
         read_numbers(each.options, field.dtype, cell, options_.decimal, out);
       }

@@ -1,7 +1,9 @@
 #include "data/sources/cell_values.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <map>
 
@@ -73,6 +75,7 @@ bool is_cell_kind(ColumnKind kind) {
     case ColumnKind::kMultiLabel:
     case ColumnKind::kAudio:
     case ColumnKind::kNumbers:
+    case ColumnKind::kKeys:
       return true;
     default:
       return false;
@@ -121,6 +124,10 @@ void check_cell_field(const CsvField& field, size_t columns) {
     case ColumnKind::kMultiLabel:
       reject(!is_float(dtype), "labels as 0 and 1 are of a floating type");
       break;
+    case ColumnKind::kKeys:
+      reject(dtype != DType::kI64 && dtype != DType::kU64, "keys are int64 or uint64");
+      reject(field.most < 1, "`most` is missing");
+      break;
     default:
       reject(!info(dtype).has_kernels, "no numbers of this type");
       for (const int64_t d : field.shape) reject(d < 1, "`shape` has sizes of at least 1");
@@ -150,6 +157,10 @@ bool describe_cell_field(const CsvField& field, const Vocabulary& vocabulary, Fi
       return true;
     case ColumnKind::kNumbers:
       out.shape = field.shape;
+      return true;
+    case ColumnKind::kKeys:
+      out.shape = {-1};
+      out.max_length = field.most;
       return true;
     default:
       return false;
@@ -257,6 +268,61 @@ void read_numbers(const CsvField& field, DType dtype, std::string_view cell, cha
         out.data<T>()[i] = clamped<T>(number);
     });
   }
+}
+
+namespace {
+
+/// The 64 bits of a key.
+uint64_t key_of(std::string_view item, DType dtype) {
+  const char* const end = item.data() + item.size();
+  uint64_t key = 0;
+  int64_t number = 0;
+  const auto [rest, error] = dtype == DType::kU64 ? std::from_chars(item.data(), end, key)
+                                                  : std::from_chars(item.data(), end, number);
+  if (error == std::errc() && rest == end)
+    return dtype == DType::kU64 ? key : static_cast<uint64_t>(number);
+  const bool is_large = error == std::errc::result_out_of_range;
+  fail(ErrorCode::kData, "'", printable(item.substr(0, 40)), "' is ",
+       is_large ? "outside the range of" : "not a key of type", " ", text(dtype),
+       is_large ? "" : " (strings can be hashed: kind: categorical with buckets)");
+}
+
+/// Calls `use(item)` for the items of a list that is not JSON, as long as it gives true.
+template <class Use>
+void for_each_item(std::string_view cell, std::string_view separator, const Use& use) {
+  while (!cell.empty()) {
+    const size_t end = separator.empty() ? std::string_view::npos : cell.find(separator);
+    if (const std::string_view item = trim(cell.substr(0, end)); !item.empty() && !use(item))
+      return;
+    if (end == std::string_view::npos) return;
+    cell.remove_prefix(end + separator.size());
+  }
+}
+
+}  // namespace
+
+void read_keys(const CsvField& field, DType dtype, std::string_view cell, Value& out) {
+  thread_local std::vector<uint64_t> keys;
+  keys.clear();
+  const auto most = static_cast<size_t>(field.most);
+  const auto add = [&](std::string_view item) {
+    keys.push_back(key_of(item, dtype));
+    return keys.size() < most;
+  };
+  if (trim(cell).starts_with('[')) {
+    for (const std::string& item : list_of(cell, field.separator))
+      if (!add(item)) break;
+  } else {
+    for_each_item(cell, field.separator, add);
+  }
+  out.reset(dtype, Dims{static_cast<int64_t>(keys.size())});
+  if (!keys.empty()) std::memcpy(out.raw(), keys.data(), keys.size() * sizeof(uint64_t));
+}
+
+int64_t keys_in(const CsvField& field, std::string_view cell) {
+  int64_t count = 0;
+  for_each_item(cell, field.separator, [&](std::string_view) { return ++count < field.most; });
+  return count;
 }
 
 std::vector<std::string> list_of(std::string_view cell, const std::string& separator) {

@@ -40,6 +40,12 @@ std::string not_an_integer(std::string_view cell);
 void read_numbers(const CsvField& field, DType dtype, std::string_view cell, char decimal,
                   Value& out);
 
+/// Keys of 64 bits, at most `most` of the list; the bytes of `out` are those of int64 or uint64.
+/// kData for what is not an integer of the type.
+void read_keys(const CsvField& field, DType dtype, std::string_view cell, Value& out);
+/// About how many keys a cell holds.
+int64_t keys_in(const CsvField& field, std::string_view cell);
+
 /// The items of a cell: of a JSON list, or what the separator separates.
 std::vector<std::string> list_of(std::string_view cell, const std::string& separator);
 /// An image as [channels, height, width].

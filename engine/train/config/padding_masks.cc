@@ -45,8 +45,9 @@ void add_padding_masks(RunConfig& config, config::Diagnostics& diagnostics) {
   bool changed = false;
   for (const data::CsvField& field : records->fields) {
     const std::string mask = field.name + "_mask";
-    const bool is_padded =
-        field.kind == data::ColumnKind::kText || field.kind == data::ColumnKind::kAudio;
+    const bool is_padded = field.kind == data::ColumnKind::kText ||
+                           field.kind == data::ColumnKind::kAudio ||
+                           field.kind == data::ColumnKind::kKeys;
     if (!is_padded || !has_input(program, field.name) || has_input(program, mask)) continue;
     const config::Node* const declared =
         inputs && inputs->is_map() ? inputs->find(field.name) : nullptr;
