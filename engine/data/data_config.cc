@@ -35,6 +35,9 @@ Schema data_schema() {
   s.add("valid", dataset_spec().or_else(like_spec()).doc("the data to validate on"));
   s.add("test",
         dataset_spec().or_else(like_spec()).doc("the data to evaluate on once, at the end"));
+  Spec passes = passes_spec();
+  passes.doc("data.train arrives day by day or hour by hour, in files that the path names");
+  s.add("passes", std::move(passes));
   s.add("split", Spec::map_of(Spec::real().above(0).at_most(1))
                      .doc("shares of data.train by name: {train: 0.9, valid: 0.1}"));
   s.add("transforms",
@@ -118,12 +121,45 @@ void make_paths_absolute(Node& dataset, config::Diagnostics& diagnostics) {
 }  // namespace
 
 void make_data_paths_absolute(Node& section, config::Diagnostics& diagnostics) {
+  if (Node* passes = section.find("passes"); passes && passes->is_map())
+    if (Node* path = passes->find("path"); path && path->is_scalar())
+      diagnostics.guard([&] { path->text = resolved_path(*path); });
   for (const char* part : {"train", "valid", "test"})
     if (Node* dataset = section.find(part); dataset && dataset->is_map())
       make_paths_absolute(*dataset, diagnostics);
 }
 
 namespace {
+
+/// Fields must mean the same in all passes.
+void check_passes(const Section& s, const DataConfig& config) {
+  const auto reject = [&](const std::string& why) {
+    throw Error(ErrorCode::kConfig, "data.passes: " + why, s.location("passes"));
+  };
+  const auto* const records = std::get_if<CsvFileOptions>(&config.train.source);
+  if (!records)
+    reject("data.train must be of a kind of records with columns, such as slots or csv");
+  for (const char* key : {"sampler", "class_weights", "split"})
+    if (s.has(key)) reject(str("data.", key, " looks at all samples, which passes do not have"));
+  if (!config.train.split.empty() || config.train.folds > 0 || config.train.begin ||
+      config.train.end)
+    reject("data.train cannot be divided by split, folds or range");
+  for (const CsvField& field : records->fields) {
+    const bool has_words = !field.vocabulary.empty() || !field.vocabulary_file.empty();
+    const char* learned = nullptr;
+    if (field.kind == ColumnKind::kNumeric && field.scaling != Scaling::kNone &&
+        field.shift.empty())
+      learned = "scaling; state shift and factor";
+    if (field.kind == ColumnKind::kCategorical && field.buckets == 0 && !has_words)
+      learned = "a vocabulary; state buckets, vocabulary or vocabulary_file";
+    if (((field.kind == ColumnKind::kText && !field.tokenizer.given()) ||
+         field.kind == ColumnKind::kMultiLabel) &&
+        !has_words)
+      learned = "a vocabulary; state vocabulary or vocabulary_file";
+    if (learned)
+      reject(str("the field '", field.name, "' would learn from the training rows ", learned));
+  }
+}
 
 /// Reads `on_bad_sample` and makes the datasets follow it.
 BadSamplePolicy read_policy(const Section& s, DataConfig& config) {
@@ -153,7 +189,16 @@ BadSamplePolicy read_policy(const Section& s, DataConfig& config) {
 
 DataConfig read_data(const Section& s, uint64_t seed, config::Diagnostics& diagnostics) {
   DataConfig c;
-  diagnostics.guard([&] { c.train = read_dataset(s.section("train")); });
+  bool has_train = false;
+  diagnostics.guard([&] {
+    c.train = read_dataset(s.section("train"));
+    has_train = true;
+  });
+  if (s.has("passes"))
+    diagnostics.guard([&] {
+      c.passes = read_passes(s.section("passes"));
+      if (has_train) check_passes(s, c);
+    });
   if (s.has("valid")) diagnostics.guard([&] { c.valid = read_dataset(s.section("valid")); });
   if (s.has("test")) diagnostics.guard([&] { c.test = read_dataset(s.section("test")); });
   if (s.has("sampler")) {

@@ -8,6 +8,7 @@
 #include "data/loader.h"
 #include "data/loading/sampler.h"
 #include "data/options.h"
+#include "data/passes.h"
 
 namespace paddle::data {
 
@@ -17,6 +18,7 @@ struct DataConfig {
   std::optional<DatasetOptions> test;     ///< evaluated once, at the end
   std::optional<SamplerOptions> sampler;  ///< of training
   std::optional<ClassWeightOptions> class_weights;
+  std::optional<PassOptions> passes;  ///< the files of `train` change from pass to pass
   /// For training; batch_size is the global batch, the seed is the run's.
   LoaderOptions loader;
   double check_seconds = 1;  ///< of looking at samples before the first step (data/scan.h)

@@ -8,6 +8,7 @@
 #include "base/sha256.h"
 #include "config/overrides.h"
 #include "data/config/dataset_config.h"
+#include "data/passes.h"
 #include "data/related_datasets.h"
 
 namespace paddle::data {
@@ -219,6 +220,7 @@ std::string dataset_with_file(const std::string& path) {
 
 void expand_datasets(Node& section, config::Diagnostics& diagnostics) {
   expand_related(section, diagnostics);
+  expand_passes(section);
   for (const char* part : {"train", "valid", "test"})
     if (Node* dataset = section.find(part); dataset && dataset->is_map())
       diagnostics.guard([&] { expand(*dataset, part); });

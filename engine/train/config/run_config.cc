@@ -27,6 +27,8 @@
 namespace paddle::train {
 namespace {
 
+constexpr const char* kTableDay = "1 epoch";
+
 using config::Schema;
 using config::Section;
 using config::Spec;
@@ -130,7 +132,7 @@ Schema make_schema() {
                           "where the rows of tables (sparse_embedding) are kept: memory, or the "
                           "name of a kind that a plug-in adds"));
   train.add("table_day",
-            Spec::text().fallback("1 epoch").doc(
+            Spec::text().fallback(kTableDay).doc(
                 "'N' updates, 'N epochs' or 'never': a day of the tables, see tables"));
   train.add("adapt_threads",
             Spec::boolean().fallback("false").doc(
@@ -484,7 +486,18 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   const Section train = s.section("train");
   config.epochs = train.integer("epochs");
   config.steps = train.integer("steps");
-  if (config.epochs == 0 && config.steps == 0)
+  const bool has_passes = s.section("data").has("passes");
+  if (has_passes && config.epochs > 0)
+    diagnostics.add(ErrorCode::kConfig,
+                    "train.epochs: has no effect with data.passes, each of which is trained once; "
+                    "data.passes.to and train.steps end a run",
+                    train.location("epochs"));
+  if (has_passes && train.text("table_day") != kTableDay)
+    diagnostics.add(ErrorCode::kConfig,
+                    "train.table_day: has no effect with data.passes, whose days are counted: "
+                    "data.passes.shrink",
+                    train.location("table_day"));
+  if (config.epochs == 0 && config.steps == 0 && !has_passes)
     diagnostics.add(ErrorCode::kConfig, "train: give epochs or steps",
                     s.at("train").source_kind() == config::SourceKind::kDefault
                         ? config.document.location()

@@ -42,7 +42,12 @@ int64_t Trainer::Impl::total_steps() const {
            loader_->batches_per_epoch(), " updates are too many");
     total = total > 0 ? std::min(total, by_epochs) : by_epochs;
   }
-  return total;
+  return total > 0 ? total : kEndless;
+}
+
+std::string Trainer::Impl::of_total() const {
+  const int64_t total = total_steps();
+  return total == kEndless ? "" : str(" of ", total);
 }
 
 /// Weight of the loss of a batch in the sum over batches.
@@ -361,7 +366,7 @@ void Trainer::Impl::report_progress(bool always) {
   last_progress_ = Clock::now();
   Progress p;
   p.step = state_.step;
-  p.total_steps = total_steps();
+  p.total_steps = total_steps() == kEndless ? 0 : total_steps();
   p.epoch = state_.position.epoch;
   p.loss = last_loss_;
   const double elapsed = seconds_since(window_start_);
@@ -417,7 +422,7 @@ void Trainer::Impl::finish(TrainResult& result) {
     if (loader)
       for (const std::string& line : loader->dataset().warnings()) observer_.warn(line);
   const std::string interrupted =
-      str("Interrupted at step ", state_.step, " of ", total_steps(), "; --resume continues.");
+      str("Interrupted at step ", state_.step, of_total(), "; --resume continues.");
   if (result.stopped_by) return write_report(interrupted);
   if (test_loader_) {
     result.test = evaluate(*test_loader_, "test");

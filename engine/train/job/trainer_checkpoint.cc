@@ -19,7 +19,8 @@ std::string Trainer::Impl::checkpoint() {
   if (written_) return path;
   complete_checkpoint();  // of an earlier step
   const Phase phase("writing a checkpoint");
-  state_.position = loader_->position();
+  // Between two passes the loader is still that of the first one.
+  if (!config_.data.passes || pass_ == state_.position.epoch) state_.position = loader_->position();
   state_.seconds = seconds_before_ + seconds_since(started_);
   written_ = true;
   program::CheckpointContent content;

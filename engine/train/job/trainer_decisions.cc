@@ -146,7 +146,7 @@ bool Trainer::Impl::ended_early() {
             state_.early_stop.best ? str("; its best is ", format_double(*state_.early_stop.best))
                                    : "");
   } else if (const int64_t until = last_wanted_step(); until > 0 && state_.step >= until) {
-    end_reason_ = str("stopped at step ", state_.step, " of ", total_steps(), ", as asked");
+    end_reason_ = str("stopped at step ", state_.step, of_total(), ", as asked");
   } else if (config_.max_time > 0) {
     const double seconds = seconds_before_ + seconds_since(started_);
     // All ranks end at the same step.

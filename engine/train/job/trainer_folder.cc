@@ -35,13 +35,13 @@ void Trainer::Impl::start_folder() {
   if (options_.overwrite && !options_.resume && communicator_->is_root()) folder_.clear();
   if (options_.resume) {
     if (restore()) {
-      loader_->seek(state_.position);
+      if (!config_.data.passes) loader_->seek(state_.position);
       seconds_before_ = state_.seconds;
       written_ = true;
     } else {
       observer_.note(folder_.path() + ": has no checkpoint yet; the run starts from the beginning");
     }
-  } else if (state_.step > 0) {  // init.optimizer
+  } else if (state_.step > 0 && !config_.data.passes) {  // init.optimizer
     loader_->seek(state_.position);
   }
   if (!communicator_->is_root()) return;
@@ -95,8 +95,9 @@ void Trainer::Impl::check_record(const std::vector<ConfigChange>& changes) {
                     "another --output and --init " +
                     folder_.file("checkpoints/latest/model.safetensors"));
   for (const std::string& line : record.train)
-    observer_.warn("data.train has changed since the run began: " + line +
-                   "; statistics, vocabularies and classes stay those of the run");
+    if (!config_.data.passes)  // which are other files each time
+      observer_.warn("data.train has changed since the run began: " + line +
+                     "; statistics, vocabularies and classes stay those of the run");
   for (const std::string& line : record.valid)
     observer_.warn("data.valid has changed since the run began: " + line);
   // Another number under the same name cannot be compared with the best so far.

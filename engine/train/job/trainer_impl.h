@@ -134,7 +134,11 @@ class Trainer::Impl {
   /// Rejects batches that occur in the run and that the model cannot take.
   void check_batches();
   std::vector<Dims> batch_shapes(const data::Loader& loader, int64_t samples) const;
+  /// The updates of the whole run; kEndless if passes of data decide.
   int64_t total_steps() const;
+  static constexpr int64_t kEndless = int64_t{1} << 40;
+  /// " of 1000", for messages; "" if there is no end.
+  std::string of_total() const;
   double weight_of(const std::vector<Array>& batch);
   /// Learning rate after `updates` updates, of the first optimizer.
   double learning_rate(int64_t updates) const { return rate_of(config_.optimizers[0], updates); }
@@ -193,6 +197,21 @@ class Trainer::Impl {
   void report_progress(bool always);
   bool due(const Interval& every, bool epoch_ended) const;
   void end_table_day();
+  // Passes (trainer_passes.cc).
+  enum class Arrival { kReady, kMissing, kStopped };
+  /// Chooses the files that types and shapes are taken from, before the data is opened. kData if no
+  /// pass comes.
+  void find_first_pass();
+  /// The value of rank 0, on all ranks.
+  bool on_any_rank(bool value);
+  Arrival wait_for_pass(int64_t number);
+  /// Ends the days of the tables that are over before this pass.
+  void end_pass_days(int64_t next);
+  /// Opens the pass of the position, or the next one that comes, and evaluates it if asked; false
+  /// after the last one and when the run is to stop. All ranks must call it.
+  bool open_pass();
+  /// The next batch, of the next pass where one is over; none when the data ends.
+  std::optional<data::Batch> next_batch();
   /// kConfig for a name or pattern of `tables:` that no table has.
   void check_table_policies() const;
   BenchmarkResult benchmark();
@@ -239,6 +258,8 @@ class Trainer::Impl {
   int64_t log_every_ = 1;      ///< updates
   std::vector<double> rates_;  ///< of the step at hand, by optimizer
   double seconds_before_ = 0, last_loss_ = 0;
+  int64_t pass_ = -1;  ///< that `loader_` reads
+  std::vector<int64_t> missing_passes_;
   int64_t rollbacks_ = 0;
   int64_t skipped_updates_ = 0,
           consecutive_skips_ = 0;  ///< with loss scaling: at the smallest scale

@@ -84,7 +84,10 @@ void Trainer::Impl::go_to(const std::string& checkpoint) {
   session_->tables().restore(tables);
   session_->tables().set_day(state_.table_day);
   swap_averages(store_);
-  loader_->seek(state_.position);
+  if (config_.data.passes)
+    pass_ = -1;  // it is opened again
+  else
+    loader_->seek(state_.position);
 }
 
 int64_t Trainer::Impl::replay(const std::string& checkpoint,

@@ -96,6 +96,7 @@ MemoryPlan Trainer::Impl::prepare() {
              !file.empty()) {
     data::apply_fitted(config_.data.train, data::read_fitted(file));
   }
+  if (config_.data.passes) find_first_pass();
   open_loaders();
   log_every_ = config_.log_every.count(loader_->batches_per_epoch());
   for (OptimizerConfig& optimizer : config_.optimizers)
@@ -212,9 +213,12 @@ MemoryPlan Trainer::Impl::prepare() {
   loader_->require(use_.ranges);
   if (valid_loader_) valid_loader_->require(use_.ranges);
   if (test_loader_) test_loader_->require(use_.ranges);
-  if (valid_loader_ || test_loader_) {
+  const bool predicts_passes = config_.data.passes && config_.data.passes->predict_first;
+  if (valid_loader_ || test_loader_ || predicts_passes) {
     metric_bindings_ = session_->analysis().bind_metrics(use_.ignored.value_or(-100));
-    const data::Loader& evaluated = valid_loader_ ? *valid_loader_ : *test_loader_;
+    const data::Loader& evaluated = valid_loader_  ? *valid_loader_
+                                    : test_loader_ ? *test_loader_
+                                                   : *loader_;
     if (evaluated.batches_per_epoch() > 1)
       for (const MetricBinding& binding : metric_bindings_)
         if (!binding.warning.empty()) observer_.warn("metrics: " + binding.warning);

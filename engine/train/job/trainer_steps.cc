@@ -139,7 +139,7 @@ void Trainer::Impl::end_table_day() {
 
 bool Trainer::Impl::run_step(int64_t total, bool reads_loss) {
   const auto before = Clock::now();
-  auto batch = loader_->next();
+  auto batch = next_batch();
   if (!batch) return false;
   const auto loaded = Clock::now();
   announce_next(total);
@@ -171,7 +171,8 @@ bool Trainer::Impl::run_step(int64_t total, bool reads_loss) {
   if (due(config_.evaluate, batch->last_of_epoch) ||
       (last && (config_.evaluate.steps || config_.evaluate.epochs)))
     run_evaluation();
-  if (due(config_.table_day, batch->last_of_epoch)) end_table_day();
+  if (config_.data.passes && batch->last_of_epoch) end_pass_days(state_.position.epoch);
+  if (!config_.data.passes && due(config_.table_day, batch->last_of_epoch)) end_table_day();
   if (!last && due(config_.checkpoint, batch->last_of_epoch)) checkpoint();
   advance_checkpoint();
   return true;

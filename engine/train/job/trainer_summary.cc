@@ -38,8 +38,9 @@ std::vector<std::string> Trainer::Impl::run_summary() const {
                                                    batch / config_.accumulate)
                                              : "",
                       "; gradients are averaged over the samples of each batch"));
-  lines.push_back(str(total, " updates, ", loader_->batches_per_epoch(), " per epoch of ",
-                      loader_->samples_per_epoch(), " samples"));
+  lines.push_back(str(total == kEndless ? "no limit of" : std::to_string(total), " updates, ",
+                      loader_->batches_per_epoch(), " per epoch of ", loader_->samples_per_epoch(),
+                      " samples"));
   for (const OptimizerConfig& optimizer : config_.optimizers)
     lines.push_back(rates_of(optimizer, total));
   for (std::string& line : session_->tables().summary()) lines.push_back(std::move(line));

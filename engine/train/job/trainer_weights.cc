@@ -46,8 +46,9 @@ void Trainer::Impl::continue_run(const InitialWeights& init) {
          " updates, this one has ", total_steps(), " in all; raise train.epochs or train.steps");
   const int64_t per_epoch = loader_->batches_per_epoch();
   state_.step = run.updates;
-  state_.position = {.epoch = run.updates / per_epoch,
-                     .sample = run.updates % per_epoch * config_.data.loader.batch_size};
+  if (!config_.data.passes)
+    state_.position = {.epoch = run.updates / per_epoch,
+                       .sample = run.updates % per_epoch * config_.data.loader.batch_size};
   const double rate = learning_rate(state_.step);
   observer_.note(str("init.optimizer: ", init.optimizer, ": ", run.states,
                      " states; the run continues after update ", run.updates,

@@ -42,7 +42,9 @@ std::string kept_lines(const std::string& path, int64_t step, bool evaluates_aga
     const auto object = nlohmann::json::parse(line, nullptr, false);
     if (!object.is_object() || kind_of(object) == "end") continue;
     const int64_t of = step_of(object);
-    const bool again = evaluates_again && of == step && kind_of(object) == "valid";
+    // A pass is evaluated after the checkpoint that it begins with.
+    const bool again = of == step && (kind_of(object) == "pass" ||
+                                      (evaluates_again && kind_of(object) == "valid"));
     if (of <= step && !again) out += line + "\n";
   }
   return out;
