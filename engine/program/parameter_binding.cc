@@ -139,23 +139,33 @@ void ParameterBinding::set_parameter(const std::string& path, const Tensor& valu
 }
 
 Tensor ParameterBinding::table_rows(const std::string& path, const Tensor& keys, int64_t width,
-                                    DType dtype, const lang::Initializer& init) {
+                                    DType dtype, const lang::Initializer& init,
+                                    const Tensor& mask) {
   const DType wanted = widened(dtype);
   if (!tables) return stored_rows(path, keys, width, wanted);
   tables->open(
       {path, width, wanted, init, keys.dtype() == DType::kU64 ? DType::kU64 : DType::kI64});
-  const auto field = std::find_if(fields.begin(), fields.end(), [&](const auto& each) {
-    return each.second.content() == keys.content();
-  });
-  if (field == fields.end())
-    fail(ErrorCode::kConfig,
-         "sparse_embedding: x must be an input of the model that is a field of "
-         "the data as it is, not a computed value");
+  const auto field_of = [&](const Tensor& input, const char* what) {
+    const auto field = std::find_if(fields.begin(), fields.end(), [&](const auto& each) {
+      return each.second.content() == input.content();
+    });
+    if (field == fields.end())
+      fail(ErrorCode::kConfig, "sparse_embedding: ", what,
+           " must be an input of the model that is a field of "
+           "the data as it is, not a computed value");
+    return field->first;
+  };
+  TableLookup lookup{path, field_of(keys, "x"), {}, {}};
+  if (mask.defined()) lookup.mask = field_of(mask, "mask");
   const auto known = std::find_if(lookups_.begin(), lookups_.end(), [&](const auto& each) {
-    return each.table == path && each.field == field->first;
+    return each.table == path && each.field == lookup.field;
   });
-  if (known != lookups_.end()) return known->rows;
-  TableLookup lookup{path, field->first, {}, {}};
+  if (known != lookups_.end()) {
+    if (known->mask != lookup.mask)
+      fail(ErrorCode::kConfig, "sparse_embedding: the field '", lookup.field,
+           "' is looked up in the table '", path, "' with another mask elsewhere");
+    return known->rows;
+  }
   Shape shape = keys.shape();
   shape.push_back(width);
   open_rows(lookup, keys, {wanted, shape});
@@ -271,7 +281,8 @@ Tensor EagerBinding::open(ir::PortKind kind, const std::string&, const Array& va
 }
 
 void EagerBinding::open_rows(TableLookup& lookup, const Tensor& keys, const TensorType&) {
-  TableRows read = tables->read(lookup.table, keys.array());
+  const Array mask = lookup.mask.empty() ? Array() : fields.at(lookup.mask).array();
+  TableRows read = tables->read(lookup.table, keys.array(), mask);
   lookup.rows = autograd::variable(Tensor(std::move(read.rows)));
   lookup.numbers = Tensor(std::move(read.numbers));
 }

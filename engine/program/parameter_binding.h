@@ -37,7 +37,7 @@ class ParameterBinding : public lang::ParameterProvider {
   /// With a host of tables, its rows, as an input of the function; the keys must be a field. Else
   /// the rows are found among the parameters that hold the table (`table_keys`, `table_weight`).
   Tensor table_rows(const std::string& path, const Tensor& keys, int64_t width, DType dtype,
-                    const lang::Initializer& init) override;
+                    const lang::Initializer& init, const Tensor& mask) override;
 
   /// A state of the optimizer, made of `initial` if it is new.
   Tensor slot(const std::string& name, const Dims& shape, DType dtype, double initial);

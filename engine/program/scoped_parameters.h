@@ -26,8 +26,8 @@ class ScopedParameters final : public lang::ParameterProvider {
     outer_.update(prefix_ + path, value);
   }
   Tensor table_rows(const std::string& path, const Tensor& keys, int64_t width, DType dtype,
-                    const lang::Initializer& init) override {
-    return outer_.table_rows(prefix_ + path, keys, width, dtype, init);
+                    const lang::Initializer& init, const Tensor& mask) override {
+    return outer_.table_rows(prefix_ + path, keys, width, dtype, init, mask);
   }
   DType stored_dtype(DType declared) const override { return outer_.stored_dtype(declared); }
   DType stored_dtype(const std::string& path, DType declared) const override {

@@ -25,7 +25,8 @@ struct TableSpec {
 /// Rows for the keys of a field.
 struct TableRows {
   Array rows;  ///< keys.shape + [width]
-  /// int64, the shape of the keys: equal for equal keys of a table in a step, counted from 0.
+  /// int64, the shape of the keys: equal for equal keys of a table in a step, counted from 0; 0
+  /// also for keys that do not count.
   Array numbers;
 };
 
@@ -35,8 +36,9 @@ class TableHost {
   /// Makes the table if it is new. kConfig if the run cannot have tables, or if the table exists
   /// with another width or other first rows.
   virtual void open(const TableSpec& spec) = 0;
-  /// The rows of an open table; `keys` are int32, int64 or uint64.
-  virtual TableRows read(const std::string& path, const Array& keys) = 0;
+  /// The rows of an open table; `keys` are int32, int64 or uint64. `mask`, bool in the shape of the
+  /// keys: where it is false, keys do not count and rows are zeros; empty: all count.
+  virtual TableRows read(const std::string& path, const Array& keys, const Array& mask) = 0;
 };
 
 /// One use of a table in a step: rows for the keys that a field of the data holds.
@@ -44,6 +46,8 @@ struct TableLookup {
   std::string table, field;
   Tensor rows;     ///< keys.shape + [width]
   Tensor numbers;  ///< see TableRows; undefined if they are not wanted
+  /// The field that says which keys count, bool in the shape of the keys; "": all do.
+  std::string mask = {};
 };
 
 /// The inputs of a traced function for a lookup.

@@ -20,7 +20,7 @@ class MapStore final : public ParameterProvider {
     return slot(path, shape, dtype, scope == StateScope::kModel ? "state " : "sequence ", init);
   }
   Tensor table_rows(const std::string& path, const Tensor& keys, int64_t width, DType dtype,
-                    const Initializer& init) override {
+                    const Initializer& init, const Tensor&) override {
     slot(path, {width}, dtype, "table ", init);
     Shape shape = keys.shape();
     shape.push_back(width);

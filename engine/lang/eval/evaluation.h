@@ -57,7 +57,7 @@ class Evaluation : public TraceContext {
                                   Frame& frame);
 
   // --- sparse_embedding.cc ---
-  /// `sparse_embedding(x, dim, weight_init)`: rows of a table by unbounded keys.
+  /// `sparse_embedding(x, dim, weight_init, mask, pool)`: rows of a table by unbounded keys.
   Value call_sparse_embedding(Arguments arguments, const Site& site, Frame& frame);
 
   // --- experts.cc ---

@@ -69,10 +69,11 @@ class ParameterProvider {
   }
   /// The rows of a table for `keys` (int32 or int64, any values): keys.shape + [width]. The table
   /// of that path is made if it is new; a row that is trained for the first time begins as `init`
-  /// says (see `fill_row`). kConfig where tables are not possible, or if the table has another
-  /// width.
+  /// says (see `fill_row`). Where `mask`, bool in the shape of the keys, is false, rows are zeros
+  /// and none is made; undefined: all keys count. kConfig where tables are not possible, or if the
+  /// table has another width.
   virtual Tensor table_rows(const std::string& path, const Tensor& keys, int64_t width, DType dtype,
-                            const Initializer& init);
+                            const Initializer& init, const Tensor& mask);
   /// Whether training leaves the parameter or state of that path as it is.
   virtual bool is_frozen(const std::string& /*path*/) const { return false; }
   /// The number that a dim stands for in this trace (`static(dim)`); the trace is then good for

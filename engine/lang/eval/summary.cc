@@ -96,7 +96,7 @@ class TypeStore final : public ParameterProvider {
   }
   void update(const std::string&, const Tensor&) override {}
   Tensor table_rows(const std::string& path, const Tensor& keys, int64_t width, DType dtype,
-                    const Initializer&) override {
+                    const Initializer&, const Tensor&) override {
     slot(path, {width}, dtype, tables);
     Shape shape = keys.shape();
     shape.push_back(width);

@@ -198,7 +198,7 @@ void fill_row(const Initializer& init, const Random& random, std::span<double> r
 }
 
 Tensor ParameterProvider::table_rows(const std::string& path, const Tensor&, int64_t, DType,
-                                     const Initializer&) {
+                                     const Initializer&, const Tensor&) {
   fail(ErrorCode::kConfig, "a table ('", path, "') cannot be made here");
 }
 

@@ -66,7 +66,7 @@ using StageJobs = std::map<std::pair<partition::JobKind, int>, StageJob>;
 
 /// A lookup in a table as inputs of a function; `numbers`: -1 if it has none.
 struct LookupPorts {
-  std::string table, field;
+  std::string table, field, mask;
   int rows = -1, numbers = -1, keys = -1;  ///< inputs; `keys` is that of the field
   int64_t width = 0;
   DType dtype = DType::kF32;

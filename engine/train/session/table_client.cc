@@ -73,6 +73,7 @@ void TableClient::note_lookups(CompiledFunction& c, const program::ParameterBind
   for (const program::TableLookup& each : ports.lookups())
     c.lookups.push_back({.table = each.table,
                          .field = each.field,
+                         .mask = each.mask,
                          .width = each.rows.dim(-1).value(),
                          .dtype = each.rows.dtype()});
 }
@@ -129,6 +130,13 @@ std::vector<TableUse> TableClient::uses(const CompiledFunction& c,
     if (!c.placement[input].empty())
       keys = partition::shard(keys, c.placement[input], context_.options.mesh, context_.rank());
     TableUse use{each.table, std::move(keys), counts_here(c, each)};
+    if (!each.mask.empty()) {
+      const size_t at = field_index(each.mask);
+      context_.put_field(use.mask, batch.at(at), at);
+      if (!c.placement[input].empty())
+        use.mask =
+            partition::shard(use.mask, c.placement[input], context_.options.mesh, context_.rank());
+    }
     if (trains(c.kind))
       tables_.add_numbers(use, [&](const std::string& name) {
         const size_t at = field_index(name);

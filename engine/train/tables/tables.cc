@@ -123,7 +123,15 @@ Tables::Use Tables::add_to(Entry& entry, Which which, const TableUse& use) const
   Use out{use.table, Array::empty(DType::kI64, given.shape), use.counts};
   const auto* const key = static_cast<const uint64_t*>(given.raw());
   auto* const numbers = out.numbers.data<int64_t>();
+  Array mask;
+  if (use.mask.storage) mask = use.mask.on_host().contiguous();
+  ensure(!mask.storage || mask.size() == given.size(), "table '", use.table,
+         "': a mask of another shape");
   for (int64_t i = 0; i < given.size(); ++i) {
+    if (mask.storage && !mask.data<bool>()[i]) {
+      numbers[i] = -1;
+      continue;
+    }
     const int64_t number = numbers[i] = keys.index.add(key[i]);
     if (static_cast<size_t>(number) == keys.counts.size()) keys.counts.push_back(0);
     if (use.counts) keys.counts[static_cast<size_t>(number)] = 1;
@@ -135,8 +143,9 @@ Tables::Use Tables::add_to(Entry& entry, Which which, const TableUse& use) const
   const auto* const shows = use.shows.storage ? use.shows.data<double>() : nullptr;
   const auto* const clicks = use.clicks.storage ? use.clicks.data<double>() : nullptr;
   for (int64_t i = 0; i < given.size(); ++i)
-    keys.uses[static_cast<size_t>(numbers[i])] +=
-        tables::KeyUse{1, shows ? shows[i / of_sample] : 1, clicks ? clicks[i / of_sample] : 0};
+    if (numbers[i] >= 0)
+      keys.uses[static_cast<size_t>(numbers[i])] +=
+          tables::KeyUse{1, shows ? shows[i / of_sample] : 1, clicks ? clicks[i / of_sample] : 0};
   return out;
 }
 
@@ -279,15 +288,22 @@ program::TableRows Tables::rows(size_t use, bool numbered) const {
   const auto* const numbers = wanted.numbers.data<int64_t>();
   parallel_for(wanted.numbers.size(), kRowsGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
-      std::memcpy(to + static_cast<size_t>(i) * bytes,
-                  entry.now.rows.data() + static_cast<size_t>(numbers[i]) * bytes, bytes);
+      if (numbers[i] < 0)
+        std::memset(to + static_cast<size_t>(i) * bytes, 0, bytes);
+      else
+        std::memcpy(to + static_cast<size_t>(i) * bytes,
+                    entry.now.rows.data() + static_cast<size_t>(numbers[i]) * bytes, bytes);
   });
-  if (numbered) out.numbers = wanted.numbers;
+  if (!numbered) return out;
+  out.numbers = Array::empty(DType::kI64, wanted.numbers.shape);
+  std::transform(numbers, numbers + wanted.numbers.size(), out.numbers.data<int64_t>(),
+                 [](int64_t number) { return std::max<int64_t>(number, 0); });
   return out;
 }
 
-program::TableRows Tables::read(const std::string& path, const Array& keys) {
+program::TableRows Tables::read(const std::string& path, const Array& keys, const Array& mask) {
   TableUse wanted{path, keys};
+  wanted.mask = mask;
   if (fields_) add_numbers(wanted, [&](const std::string& field) { return fields_->at(field); });
   const size_t use = add(wanted);
   fetch();
@@ -301,7 +317,9 @@ void add_rows(const Array& rows, const Array& numbers, Array& sums) {
   const int64_t width = sums.shape[1];
   const T* from = rows.data<T>();
   for (int64_t i = 0; i < numbers.size(); ++i, from += width) {
-    T* const to = sums.data<T>() + numbers.data<int64_t>()[i] * width;
+    const int64_t number = numbers.data<int64_t>()[i];
+    if (number < 0) continue;
+    T* const to = sums.data<T>() + number * width;
     for (int64_t k = 0; k < width; ++k) to[k] += from[k];
   }
 }

@@ -38,6 +38,9 @@ struct TableUse {
   /// The shows and clicks of samples, float64 [batch], the first axis of the keys; empty: one for
   /// each occurrence, and no clicks.
   Array shows = {}, clicks = {};
+  /// bool in the shape of the keys: false for those that do not count at all, whose rows are zeros;
+  /// empty: all count.
+  Array mask = {};
 };
 
 class Tables final : public program::TableHost {
@@ -56,7 +59,7 @@ class Tables final : public program::TableHost {
         exchange_(std::move(communicator)) {}
 
   void open(const program::TableSpec& spec) override;
-  program::TableRows read(const std::string& path, const Array& keys) override;
+  program::TableRows read(const std::string& path, const Array& keys, const Array& mask) override;
   /// The numbers of the samples that `read` is about from now on, by field; nothing: they are not
   /// those of training.
   void set_fields(std::optional<std::map<std::string, Array>> fields) {
@@ -169,7 +172,7 @@ class Tables final : public program::TableHost {
   using Which = StepKeys Entry::*;
   struct Use {
     std::string table;
-    Array numbers;  ///< int64, in the shape of the keys
+    Array numbers;  ///< int64, in the shape of the keys; -1 for those that do not count
     bool counts = true;
   };
   Use add_to(Entry& entry, Which which, const TableUse& use) const;
