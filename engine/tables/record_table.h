@@ -58,7 +58,15 @@ class RecordTable {
   }
   void clear();
 
-  /// Calls `use(key, row)` for the rows of a shard by rising keys; see `ordered`.
+  /// Calls `use(key, row)` for the rows of a shard in any order.
+  template <class Use>
+  void for_each(int shard, const Use& use) const {
+    for (uint32_t number = 0; number < at(shard).count; ++number) {
+      const std::byte* const record = record_of(at(shard), number);
+      use(key_of(record), record + header_bytes_);
+    }
+  }
+  /// The same by rising keys; see `ordered`.
   template <class Use>
   void for_each_sorted(int shard, bool is_signed, const Use& use) const {
     for (const uint32_t number : sorted(shard, is_signed)) {

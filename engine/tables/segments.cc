@@ -12,6 +12,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "formats/safetensors.h"
+#include "tables/merged_rows.h"
 
 namespace paddle::tables {
 namespace {
@@ -23,6 +24,8 @@ constexpr int kShardsOfFile = 128;
 constexpr size_t kBlock = size_t{1} << 20;
 constexpr uint64_t kMaxManifest = uint64_t{1} << 30;
 constexpr size_t kMaxName = 200;
+constexpr int kWithDeltas = 2;  ///< version of manifests that list deltas
+constexpr const char* kDeleted = "deleted";
 
 std::vector<uint32_t> block_checksums(std::span<const std::byte> bytes) {
   std::vector<uint32_t> out;
@@ -39,9 +42,19 @@ std::string file_name(int first, int last) {
   return padded(first) + "-" + padded(last - 1) + ".safetensors";
 }
 
-/// Writes one file; gives its description.
+/// Keys by shard and in the order of their type, each once.
+void sort_by_shard(std::vector<uint64_t>& keys, bool is_signed) {
+  const auto place = [is_signed](uint64_t key) {
+    return std::pair(shard_of(key), ordered(key, is_signed));
+  };
+  std::sort(keys.begin(), keys.end(), [&](uint64_t a, uint64_t b) { return place(a) < place(b); });
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+}
+
+/// Writes one file; gives its description. `deleted`, of a delta: keys, sorted by shard.
 Json write_file(const fs::path& folder, const std::string& file, const TableFormat& format,
-                const RecordTable& table, std::pair<int, int> shards) {
+                const RecordTable& table, std::pair<int, int> shards,
+                const std::optional<std::vector<uint64_t>>& deleted = {}) {
   const bool is_signed = format.key == DType::kI64;
   int64_t rows = 0;
   Json counts = Json::array();
@@ -57,6 +70,9 @@ Json write_file(const fs::path& folder, const std::string& file, const TableForm
     entries.push_back({.name = column, .dtype = format.dtype, .shape = {rows, format.width}});
   for (const std::string& column : format.statistics)
     entries.push_back({.name = column, .dtype = DType::kF32, .shape = {rows}});
+  if (deleted)
+    entries.push_back(
+        {.name = kDeleted, .dtype = format.key, .shape = {static_cast<int64_t>(deleted->size())}});
   const std::string path = (folder / file).string();
   formats::SafetensorsParts parts(path, std::move(entries));
   parts.create();
@@ -89,23 +105,27 @@ Json write_file(const fs::path& folder, const std::string& file, const TableForm
       parts.write(format.statistics[c], first, std::as_bytes(std::span(statistics[c])));
     first += static_cast<int64_t>(count);
   }
+  if (deleted && !deleted->empty()) parts.write(kDeleted, 0, std::as_bytes(std::span(*deleted)));
   parts.sync();
   const auto written = MappedFile::open(path, ErrorCode::kDevice);
-  return {{"file", file},
-          {"shards", {shards.first, shards.second - 1}},
-          {"rows", std::move(counts)},
-          {"bytes", written->size()},
-          {"blocks", block_checksums(written->bytes())}};
+  Json out = {{"file", file},
+              {"shards", {shards.first, shards.second - 1}},
+              {"rows", std::move(counts)},
+              {"bytes", written->size()},
+              {"blocks", block_checksums(written->bytes())}};
+  if (deleted) out["deleted"] = deleted->size();
+  return out;
 }
 
 /// A file as the manifest describes it.
 struct Listed {
-  std::string path;
+  std::string name, path;
   int first = 0, last = 0;    ///< shards [first, last)
   std::vector<int64_t> rows;  ///< by shard
   int64_t count = 0;
   uint64_t bytes = 0;
   std::vector<uint32_t> blocks;
+  int64_t deleted = 0;  ///< keys, of a delta
 };
 
 [[noreturn]] void reject(const std::string& path, const std::string& reason) {
@@ -118,56 +138,102 @@ Json manifest_of(const fs::path& folder) {
                           /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("version"))
     reject((folder / kManifest).string(), "is damaged");
-  if (json.at("version") != Json(1))
+  if (json.at("version") != Json(1) && json.at("version") != Json(kWithDeltas))
     reject((folder / kManifest).string(), "needs a newer version of this program");
   return json;
 }
 
-std::vector<Listed> listed_files(const fs::path& folder, const TableFormat& format) {
+/// The files of a base or of a delta.
+struct ListedSave {
+  int64_t step = 0, count = 0;  ///< rows
+  std::vector<Listed> files;
+};
+
+/// The files of a list, which must have all shards in order.
+std::vector<Listed> listed_files(const fs::path& folder, const Json& list, int64_t& total) {
+  const std::string path = (folder / kManifest).string();
+  std::vector<Listed> out;
+  int shard = 0;
+  for (const Json& each : list) {
+    Listed file;
+    const auto name = each.at("file").get<std::string>();
+    if (name.starts_with("/") || name.find("..") != std::string::npos)
+      reject(path, str("'", printable(name), "' is not a file of this table"));
+    file.name = name;
+    file.path = (folder / name).string();
+    file.first = each.at("shards").at(0).get<int>();
+    const int last = each.at("shards").at(1).get<int>();
+    file.rows = each.at("rows").get<std::vector<int64_t>>();
+    file.bytes = each.at("bytes").get<uint64_t>();
+    file.blocks = each.at("blocks").get<std::vector<uint32_t>>();
+    file.deleted = each.value("deleted", int64_t{0});
+    if (file.first != shard || last < file.first || last >= kShards ||
+        file.rows.size() != static_cast<size_t>(last - file.first) + 1)
+      reject(path, str("the shards of '", printable(name), "' do not follow those before it"));
+    file.last = last + 1;
+    for (const int64_t rows : file.rows)
+      if (rows < 0 || __builtin_add_overflow(file.count, rows, &file.count))
+        reject(path, str("the rows of '", printable(name), "' cannot be"));
+    if (file.deleted < 0) reject(path, str("the keys of '", printable(name), "' cannot be"));
+    if (__builtin_add_overflow(total, file.count, &total)) reject(path, "too many rows");
+    shard = file.last;
+    out.push_back(std::move(file));
+  }
+  if (shard != kShards) reject(path, "lacks shards");
+  return out;
+}
+
+/// The base, and then the deltas, of a manifest.
+std::vector<ListedSave> listed_saves(const fs::path& folder, const Json& json) {
+  const std::string path = (folder / kManifest).string();
+  std::vector<ListedSave> out;
+  try {
+    ListedSave base;
+    base.files = listed_files(folder, json.at("files"), base.count);
+    const bool has_deltas = json.at("version") == Json(kWithDeltas);
+    base.step = json.at(has_deltas ? "base_step" : "step").get<int64_t>();
+    if (!has_deltas && base.count != json.at("count").get<int64_t>())
+      reject(path, "'count' is not that of the files");
+    out.push_back(std::move(base));
+    if (!has_deltas) return out;
+    for (const Json& each : json.at("deltas")) {
+      ListedSave delta;
+      delta.step = each.at("step").get<int64_t>();
+      delta.files = listed_files(folder, each.at("files"), delta.count);
+      const std::vector<Listed>& first = out.front().files;
+      if (!std::equal(first.begin(), first.end(), delta.files.begin(), delta.files.end(),
+                      [](const Listed& a, const Listed& b) {
+                        return a.first == b.first && a.last == b.last;
+                      }))
+        reject(path, "the files of a delta have other shards than those of its base");
+      out.push_back(std::move(delta));
+    }
+  } catch (const Json::exception&) {
+    reject(path, "is damaged");
+  }
+  return out;
+}
+
+/// The same, of a table of this format.
+std::vector<ListedSave> listed_saves(const fs::path& folder, const TableFormat& format) {
   const std::string path = (folder / kManifest).string();
   const Json json = manifest_of(folder);
-  std::vector<Listed> out;
   try {
     const auto expect = [&](const char* key, const auto& wanted) {
       const Json value(wanted);
       if (json.at(key) != value)
-        reject(path, str("'", key, "' is ", json.at(key).dump(), ", the table of this run has ",
-                         value.dump()));
+        reject(path, str("'", key, "' is ", printable(json.at(key).dump()),
+                         ", the table of this run has ", value.dump()));
     };
     expect("table", format.name);
     expect("key", text(format.key));
     expect("dtype", text(format.dtype));
     expect("width", format.width);
     expect("states", format.states);
-    int shard = 0;
-    int64_t total = 0;
-    for (const Json& each : json.at("files")) {
-      Listed file;
-      const auto name = each.at("file").get<std::string>();
-      if (name.starts_with("/") || name.find("..") != std::string::npos)
-        reject(path, str("'", name, "' is not a file of this table"));
-      file.path = (folder / name).string();
-      file.first = each.at("shards").at(0).get<int>();
-      file.last = each.at("shards").at(1).get<int>() + 1;
-      file.rows = each.at("rows").get<std::vector<int64_t>>();
-      file.bytes = each.at("bytes").get<uint64_t>();
-      file.blocks = each.at("blocks").get<std::vector<uint32_t>>();
-      if (file.first != shard || file.last <= file.first || file.last > kShards ||
-          file.rows.size() != static_cast<size_t>(file.last - file.first))
-        reject(path, str("the shards of '", name, "' do not follow those before it"));
-      for (const int64_t rows : file.rows)
-        if (rows < 0 || __builtin_add_overflow(file.count, rows, &file.count))
-          reject(path, str("the rows of '", name, "' cannot be"));
-      if (__builtin_add_overflow(total, file.count, &total)) reject(path, "too many rows");
-      shard = file.last;
-      out.push_back(std::move(file));
-    }
-    if (shard != kShards) reject(path, "lacks shards");
-    if (total != json.at("count").get<int64_t>()) reject(path, "'count' is not that of the files");
   } catch (const Json::exception&) {
     reject(path, "is damaged");
   }
-  return out;
+  return listed_saves(folder, json);
 }
 
 void check_blocks(const Listed& file) {
@@ -206,6 +272,25 @@ TableContent content_of(const Listed& file, const TableFormat& format) {
         reject(file.path, str("the keys of shard ", shard,
                               " are not distinct ones of this shard "
                               "in rising order"));
+  }
+  return out;
+}
+
+/// The keys that a delta has removed, checked as those of its shards.
+Array deleted_of(const Listed& file, const TableFormat& format) {
+  const formats::SafetensorsReader reader(file.path);
+  const auto* const entry = reader.find(kDeleted);
+  if (!entry || entry->dtype != format.key || entry->shape != Dims{file.deleted})
+    reject(file.path, str("lacks '", kDeleted, "' as ", text(format.key), "[", file.deleted, "]"));
+  Array out = reader.read(*entry);
+  const auto* const keys = static_cast<const uint64_t*>(out.raw());
+  const bool is_signed = format.key == DType::kI64;
+  for (int64_t i = 0; i < file.deleted; ++i) {
+    const int shard = shard_of(keys[i]);
+    const bool rises = i == 0 || std::pair(shard_of(keys[i - 1]), ordered(keys[i - 1], is_signed)) <
+                                     std::pair(shard, ordered(keys[i], is_signed));
+    if (shard < file.first || shard >= file.last || !rises)
+      reject(file.path, "the keys of 'deleted' are not distinct ones of its shards in order");
   }
   return out;
 }
@@ -262,15 +347,95 @@ std::string write_segments(const std::string& folder, const TableFormat& format,
       folder, format, [&](std::pair<int, int>, const auto& write) { write(rows); }, shards, step);
 }
 
+std::string write_delta(const std::string& folder, const TableFormat& format,
+                        const RecordTable& changed, std::span<const uint64_t> deleted,
+                        std::pair<int, int> shards, int64_t step) {
+  const std::string delta = str("delta-", step);
+  ensure_directory((fs::path(folder) / delta).string());
+  std::vector<uint64_t> keys(deleted.begin(), deleted.end());
+  sort_by_shard(keys, format.key == DType::kI64);
+  Json out = Json::array();
+  for (int first = shards.first; first < shards.second;) {
+    const int last = std::min(shards.second, (first / kShardsOfFile + 1) * kShardsOfFile);
+    std::vector<uint64_t> own;
+    for (const uint64_t key : keys)
+      if (shard_of(key) >= first && shard_of(key) < last) own.push_back(key);
+    out.push_back(write_file(folder, delta + "/" + file_name(first, last), format, changed,
+                             {first, last}, own));
+    first = last;
+  }
+  return out.dump();
+}
+
+namespace {
+
+/// The descriptions of files that several ranks have written, in the order of the ranks.
+Json joined(std::span<const std::string> parts) {
+  Json files = Json::array();
+  for (const std::string& part : parts)
+    for (const Json& file : Json::parse(part)) files.push_back(file);
+  return files;
+}
+
+void place_file(const std::string& from, const std::string& to) {
+  ensure_directory(fs::path(to).parent_path().string());
+  std::error_code error;
+  fs::create_hard_link(from, to, error);
+  if (!error) return;
+  fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
+  if (error) fail(ErrorCode::kDevice, to, ": cannot be written: ", error.message());
+}
+
+}  // namespace
+
+void write_delta_manifest(const std::string& folder, const std::string& before,
+                          const TableFormat& format, int64_t step, int64_t count,
+                          std::span<const std::string> parts) {
+  Json manifest = manifest_of(before);
+  const std::vector<ListedSave> saves = listed_saves(before, format);
+  for (const ListedSave& save : saves)
+    for (const Listed& file : save.files)
+      place_file(file.path, (fs::path(folder) / file.name).string());
+  if (manifest["version"] != Json(kWithDeltas)) {
+    manifest["version"] = kWithDeltas;
+    manifest["base_step"] = saves[0].step;
+    manifest["deltas"] = Json::array();
+  }
+  manifest["deltas"].push_back({{"step", step}, {"files", joined(parts)}});
+  manifest["step"] = step;
+  manifest["count"] = count;
+  write_file_atomically((fs::path(folder) / kManifest).string(), manifest.dump() + "\n");
+}
+
+SavedChain read_chain(const std::string& folder) {
+  const Json json = manifest_of(folder);
+  SavedChain out;
+  const std::vector<ListedSave> saves = listed_saves(fs::path(folder), json);
+  for (const ListedSave& save : saves) {
+    uint64_t bytes = 0;
+    for (const Listed& file : save.files) bytes += file.bytes;
+    if (&save == saves.data()) {
+      out.base_step = save.step;
+      out.base_bytes = bytes;
+      continue;
+    }
+    out.delta_steps.push_back(save.step);
+    out.delta_bytes += bytes;
+  }
+  try {
+    out.count = json.at("count").get<int64_t>();
+  } catch (const Json::exception&) {
+    reject((fs::path(folder) / kManifest).string(), "is damaged");
+  }
+  return out;
+}
+
 void write_manifest(const std::string& folder, const TableFormat& format, int64_t step,
                     std::span<const std::string> parts) {
-  Json files = Json::array();
+  Json files = joined(parts);
   int64_t count = 0;
-  for (const std::string& part : parts)
-    for (const Json& file : Json::parse(part)) {
-      for (const Json& rows : file.at("rows")) count += rows.get<int64_t>();
-      files.push_back(file);
-    }
+  for (const Json& file : files)
+    for (const Json& rows : file.at("rows")) count += rows.get<int64_t>();
   const Json manifest = {{"version", 1},
                          {"table", format.name},
                          {"key", text(format.key)},
@@ -285,20 +450,37 @@ void write_manifest(const std::string& folder, const TableFormat& format, int64_
 }
 
 std::vector<TableContent> read_segments(const std::string& folder, const TableFormat& format,
-                                        std::pair<int, int> shards, bool checks_all) {
+                                        std::pair<int, int> shards, bool checks_all,
+                                        size_t deltas) {
   std::vector<TableContent> out;
-  for (const Listed& file : listed_files(folder, format)) {
+  std::vector<ListedSave> saves = listed_saves(folder, format);
+  const bool has_deltas = saves.size() > 1;
+  const int64_t count = has_deltas && deltas >= saves.size() - 1 ? read_chain(folder).count : -1;
+  if (saves.size() - 1 > deltas) saves.resize(1 + deltas);
+  int64_t total = 0;
+  bool is_whole = true;
+  for (size_t at = 0; at < saves[0].files.size(); ++at) {
+    const Listed& file = saves[0].files[at];
     const int first = std::max(file.first, shards.first), last = std::min(file.last, shards.second);
+    is_whole = is_whole && (first < last || checks_all);
     if (first >= last && !checks_all) continue;
     check_blocks(file);
     TableContent whole = content_of(file, format);
-    if (first >= last) continue;
-    int64_t begin = 0, end = 0;
-    for (int shard = file.first; shard < last; ++shard) {
-      const int64_t rows = file.rows[static_cast<size_t>(shard - file.first)];
-      if (shard < first) begin += rows;
-      end += rows;
+    for (size_t d = 1; d < saves.size(); ++d) {
+      const Listed& delta = saves[d].files[at];
+      check_blocks(delta);
+      whole = merged_rows(whole, content_of(delta, format), deleted_of(delta, format),
+                          format.key == DType::kI64);
     }
+    total += whole.keys.size();
+    if (first >= last) continue;
+    const auto* const keys = static_cast<const uint64_t*>(whole.keys.raw());
+    const auto place_of = [&](int shard) {
+      return std::lower_bound(keys, keys + whole.keys.size(), shard,
+                              [](uint64_t key, int wanted) { return shard_of(key) < wanted; }) -
+             keys;
+    };
+    const int64_t begin = place_of(first), end = place_of(last);
     TableContent part;
     part.keys = some_rows(whole.keys, begin, end);
     part.weight = some_rows(whole.weight, begin, end);
@@ -308,6 +490,8 @@ std::vector<TableContent> read_segments(const std::string& folder, const TableFo
       part.statistics.emplace_back(name, some_rows(values, begin, end));
     out.push_back(std::move(part));
   }
+  if (count >= 0 && is_whole && total != count)
+    reject((fs::path(folder) / kManifest).string(), "'count' is not that of the files");
   return out;
 }
 

@@ -6,6 +6,10 @@
 //
 //   vectors/manifest.json
 //   vectors/base-12000/0000-0127.safetensors
+//   vectors/delta-13000/0000-0127.safetensors
+//
+// A delta has the rows that changed since the save before it, and the keys that were removed
+// (`deleted`). The base with all deltas is the table.
 
 #include <cstdint>
 #include <functional>
@@ -56,16 +60,39 @@ std::string write_segments(
     const std::function<void(std::pair<int, int> range,
                              const std::function<void(const RecordTable&)>& write)>& use_rows,
     std::pair<int, int> shards, int64_t step);
+/// Writes what has changed since the last save as a delta: `changed` has the rows, `deleted` keys
+/// without a row, of these shards. The result is for `write_delta_manifest`.
+std::string write_delta(const std::string& folder, const TableFormat& format,
+                        const RecordTable& changed, std::span<const uint64_t> deleted,
+                        std::pair<int, int> shards, int64_t step);
+/// Puts the files of the save before, in the folder `before`, next to the delta (as links where
+/// the file system has them) and writes the manifest of all. `count`: rows of the whole table.
+/// kModel if what was there is damaged.
+void write_delta_manifest(const std::string& folder, const std::string& before,
+                          const TableFormat& format, int64_t step, int64_t count,
+                          std::span<const std::string> parts);
+
+/// The saves that a folder holds.
+struct SavedChain {
+  int64_t base_step = 0, count = 0;
+  std::vector<int64_t> delta_steps = {};
+  uint64_t base_bytes = 0, delta_bytes = 0;
+};
+/// Of the manifest of a table. kModel if it is damaged.
+SavedChain read_chain(const std::string& folder);
+
 /// Writes the manifest, when all files are there: `parts` are the results of `write_segments`,
 /// whose shards must cover all. kDevice if a part is not one.
 void write_manifest(const std::string& folder, const TableFormat& format, int64_t step,
                     std::span<const std::string> parts);
 
-/// The rows of shards [first, last), sorted by shard and key, in mapped files. kModel if the folder
-/// has no table of this format, or if files are missing or damaged: those with such rows or, if
-/// `checks_all`, any.
+/// The rows of shards [first, last), sorted by shard and key: mapped files, or in memory where
+/// deltas are merged. kModel if the folder has no table of this format, or if files are missing or
+/// damaged: those with such rows or, if `checks_all`, any. `deltas`: only the base and the first
+/// ones of them.
 std::vector<TableContent> read_segments(const std::string& folder, const TableFormat& format,
-                                        std::pair<int, int> shards, bool checks_all);
+                                        std::pair<int, int> shards, bool checks_all,
+                                        size_t deltas = SIZE_MAX);
 
 /// The format that the manifest of a table states. kModel if it is damaged.
 TableFormat read_format(const std::string& folder);

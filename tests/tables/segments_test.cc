@@ -165,5 +165,116 @@ TEST_F(Segments, HaveStatisticsWhereRowsDo) {
   EXPECT_EQ(error_of(format_), "");
 }
 
+/// All columns of a read, in the order of shards and keys.
+std::vector<std::byte> bytes_of(const std::vector<TableContent>& parts) {
+  std::vector<std::byte> keys, weights, states;
+  const auto add = [](std::vector<std::byte>& to, const Array& from, size_t bytes) {
+    const auto* const first = static_cast<const std::byte*>(from.raw());
+    to.insert(to.end(), first, first + static_cast<size_t>(from.shape[0]) * bytes);
+  };
+  for (const TableContent& part : parts) {
+    add(keys, part.keys, 8);
+    add(weights, part.weight, 8);
+    add(states, part.states.at(0).second, 8);
+  }
+  keys.insert(keys.end(), weights.begin(), weights.end());
+  keys.insert(keys.end(), states.begin(), states.end());
+  return keys;
+}
+
+TEST_F(Segments, OfABaseAndItsDeltasAreTheWholeTable) {
+  const auto place = [this](const char* name) { return (folder_ / name).string(); };
+  RecordTable table = table_of(3000);
+  const auto write_whole = [&](const std::string& folder, int64_t step) {
+    const std::string part = write_segments(folder, format_, table, {0, kShards}, step);
+    write_manifest(folder, format_, step, std::span(&part, 1));
+  };
+  write_whole(place("0"), 10);
+  std::vector<std::vector<std::byte>> wanted = {
+      bytes_of(read_segments(place("0"), format_, {0, kShards}, true))};
+  for (int64_t step = 1; step <= 3; ++step) {
+    // Rows change, come, go, and go and come again.
+    RecordTable changed(DType::kF32, 2, 1);
+    std::vector<uint64_t> deleted;
+    const auto put = [&](uint64_t key) {
+      const float row[] = {static_cast<float>(step), static_cast<float>(key % 97), 5, 6};
+      for (RecordTable* to : {&table, &changed}) {
+        std::byte* const at = to->find(key);
+        std::memcpy(at ? at : to->insert(key), row, sizeof row);
+      }
+    };
+    for (uint64_t i = 0; i < 400; ++i) {
+      const uint64_t key = hash_of(i * 7 + static_cast<uint64_t>(step));
+      if (i % 5 == 0 && table.erase(key)) {
+        deleted.push_back(key);
+        deleted.push_back(key);
+      }
+    }
+    for (uint64_t i = 1; i < 400; i += 5) {
+      const uint64_t key = hash_of(i * 7 + static_cast<uint64_t>(step));
+      std::erase(deleted, key);
+      put(key);
+    }
+    for (uint64_t i = 0; i < 50; ++i) put(hash_of(100000 * static_cast<uint64_t>(step) + i));
+    ASSERT_FALSE(deleted.empty());
+    const std::string folder = place(std::to_string(step).c_str());
+    std::vector<std::string> parts;
+    for (int part = 0; part < 2; ++part)
+      parts.push_back(
+          write_delta(folder, format_, changed, deleted, shards_of_part(part, 2), 10 + step));
+    write_delta_manifest(folder, place(std::to_string(step - 1).c_str()), format_, 10 + step,
+                         table.count(), parts);
+    write_whole(place("whole"), 10 + step);
+    wanted.push_back(bytes_of(read_segments(place("whole"), format_, {0, kShards}, true)));
+    fs::remove_all(place("whole"));
+    fs::remove_all(place(std::to_string(step - 1).c_str()));  // the chain does not need it
+    for (size_t deltas = 0; deltas <= static_cast<size_t>(step); ++deltas)
+      EXPECT_EQ(bytes_of(read_segments(folder, format_, {0, kShards}, true, deltas)),
+                wanted[deltas]);
+    for (const int readers : {2, 5}) {
+      std::vector<TableContent> all;
+      for (int part = 0; part < readers; ++part)
+        for (TableContent& each :
+             read_segments(folder, format_, shards_of_part(part, readers), part == 0))
+          all.push_back(std::move(each));
+      EXPECT_EQ(bytes_of(all), wanted.back()) << readers;
+    }
+    const SavedChain chain = read_chain(folder);
+    EXPECT_EQ(chain.base_step, 10);
+    EXPECT_EQ(chain.count, table.count());
+    EXPECT_EQ(chain.delta_steps.size(), static_cast<size_t>(step));
+    EXPECT_LT(chain.delta_bytes, 3 * chain.base_bytes);
+  }
+  // A delta that is missing, damaged or not one of this table.
+  folder_ /= "3";
+  const fs::path file = folder_ / "delta-12" / "0128-0255.safetensors";
+  const std::string whole = read_file(file.string(), 1 << 20);
+  std::string damaged = whole;
+  damaged[damaged.size() - 3] = static_cast<char>(damaged[damaged.size() - 3] ^ 1);
+  write_file_atomically(file.string(), damaged);
+  EXPECT_NE(error_of(format_).find("delta-12/0128-0255.safetensors: is damaged"), std::string::npos)
+      << error_of(format_);
+  fs::remove(file);
+  EXPECT_NE(error_of(format_).find("delta-12/0128-0255.safetensors"), std::string::npos);
+  write_file_atomically(file.string(), whole);
+  EXPECT_EQ(error_of(format_), "");
+  const std::string manifest = read_file((folder_ / kManifest).string(), 1 << 20);
+  const auto changed_manifest = [&](const std::string& from, const std::string& to) {
+    std::string text = manifest;
+    const size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    write_file_atomically((folder_ / kManifest).string(), text.replace(at, from.size(), to));
+    return error_of(format_);
+  };
+  EXPECT_NE(changed_manifest("\"deltas\":[", "\"deltas\":7,\"x\":[").find("is damaged"),
+            std::string::npos);
+  EXPECT_NE(changed_manifest("delta-11/0000", "../delta-11/0000").find("is not a file"),
+            std::string::npos);
+  EXPECT_NE(changed_manifest("\"deleted\":", "\"deleted\":1").find("lacks 'deleted'"),
+            std::string::npos);
+  const std::string count = str("\"count\":", table.count());
+  EXPECT_NE(changed_manifest(count, count + "1").find("'count' is not"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace paddle::tables

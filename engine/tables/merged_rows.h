@@ -1,0 +1,14 @@
+#pragma once
+// The rows of a table after a delta: those of the save before it, with the changed ones in their
+// places, new ones among them and removed ones left out.
+
+#include "tables/segments.h"
+
+namespace paddle::tables {
+
+/// Both contents are sorted by shard and key, as is `deleted`, keys int64 or uint64 [n]. The result
+/// has the columns of `delta`; where `before` lacks a statistic, its rows have 0.
+TableContent merged_rows(const TableContent& before, const TableContent& delta,
+                         const Array& deleted, bool is_signed);
+
+}  // namespace paddle::tables
