@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "base/parallel.h"
 
@@ -16,7 +17,7 @@ MemoryTable::MemoryTable(TableSpec spec, std::shared_ptr<const optim::Optimizer>
                          uint64_t seed)
     : rules_(std::move(spec), std::move(rule), seed),
       records_(rules_.spec().dtype, rules_.spec().width, static_cast<int64_t>(rules_.states()),
-               policy().keeps_statistics() ? sizeof(tables::RowStatistics) : 0),
+               rules_.column_bytes() + (rules_.spec().tracks_changes ? sizeof mark_ : 0)),
       waiting_(DType::kF32, tables::kWaitingWidth, 0) {}
 
 uint64_t MemoryTable::payload_bytes() const { return sizeof(uint64_t) + rules_.record_bytes(); }
@@ -49,7 +50,8 @@ void MemoryTable::insert(std::span<const uint64_t> keys, const std::byte* rows) 
     if (rows) {
       std::byte* const row = records_.insert(keys[i]);
       std::memcpy(row, rows + i * records_.row_bytes(), records_.row_bytes());
-      begin_further(row);
+      rules_.begin_further(row);
+      mark(row);
     } else {
       add_row(keys[i], values);
     }
@@ -72,11 +74,44 @@ void MemoryTable::update(std::span<const uint64_t> keys, const Array& gradients,
       of_some.insert(of_some.end(), given + i * bytes, given + (i + 1) * bytes);
     }
     if (!some.empty()) rules_.update(some, of_some.data(), inputs);
+    for (std::byte* row : some) mark(row);
     return;
   }
   for (const std::byte* row : rows)
     ensure(row != nullptr, "table '", spec().path, "': an update of a key without a row");
   rules_.update(rows, gradients.raw(), inputs);
+  for (std::byte* row : rows) mark(row);
+}
+
+void MemoryTable::mark(std::byte* row) const {
+  if (tracks_changes())
+    std::memcpy(row + records_.further_at() + rules_.column_bytes(), &mark_, sizeof mark_);
+}
+
+bool MemoryTable::is_changed(const std::byte* row) const {
+  uint32_t last = 0;
+  std::memcpy(&last, row + records_.further_at() + rules_.column_bytes(), sizeof last);
+  return last == mark_;
+}
+
+void MemoryTable::begin_changes() {
+  ++mark_;
+  deleted_.clear();
+}
+
+std::string MemoryTable::write_changes(const std::string& folder, std::pair<int, int> shards,
+                                       int64_t step) const {
+  tables::RecordTable changed(spec().dtype, spec().width, static_cast<int64_t>(rules_.states()),
+                              rules_.column_bytes());
+  for (int shard = shards.first; shard < shards.second; ++shard)
+    records_.for_each(shard, [&](uint64_t key, const std::byte* row) {
+      if (is_changed(row))
+        std::memcpy(changed.insert(key), row, records_.further_at() + rules_.column_bytes());
+    });
+  std::vector<uint64_t> deleted;
+  std::copy_if(deleted_.begin(), deleted_.end(), std::back_inserter(deleted),
+               [&](uint64_t key) { return !records_.find(key); });
+  return tables::write_delta(folder, format(), changed, deleted, shards, step);
 }
 
 tables::RowStatistics MemoryTable::statistics_of(const std::byte* row) const {
@@ -89,15 +124,17 @@ void MemoryTable::set_statistics(std::byte* row, const tables::RowStatistics& st
   std::memcpy(row + records_.further_at(), &statistics, sizeof statistics);
 }
 
-void MemoryTable::begin_further(std::byte* row) const {
-  rules_.begin_states(row);
-  if (policy().keeps_statistics()) set_statistics(row, {});
+void MemoryTable::widen_if_due(uint64_t key, std::byte* row, std::vector<double>& scratch) const {
+  if (policy().wide_columns == 0) return;
+  const tables::RowStatistics now = statistics_of(row);
+  if (policy().score(now.show, now.click) >= policy().wide_score) rules_.widen(key, row, scratch);
 }
 
 std::byte* MemoryTable::add_row(uint64_t key, std::vector<double>& scratch) {
   std::byte* const row = records_.insert(key);
   rules_.begin_row(key, row, scratch);
-  begin_further(row);
+  rules_.begin_further(row);
+  mark(row);
   return row;
 }
 
@@ -120,6 +157,7 @@ void MemoryTable::admit(uint64_t key, const tables::KeyUse& use, int64_t step, i
   if (place) waiting_.erase(key);
   std::byte* const row = add_row(key, scratch);
   if (policy().keeps_statistics()) set_statistics(row, {known.show, known.click, known.day});
+  widen_if_due(key, row, scratch);
 }
 
 void MemoryTable::observe(std::span<const uint64_t> keys, std::span<const tables::KeyUse> uses,
@@ -133,6 +171,8 @@ void MemoryTable::observe(std::span<const uint64_t> keys, std::span<const tables
       tables::RowStatistics statistics = statistics_of(rows[i]);
       policy().use(statistics, uses[i], day);
       set_statistics(rows[i], statistics);
+      mark(rows[i]);
+      widen_if_due(keys[i], rows[i], scratch);
     } else if (!rows[i] && uses[i].count > 0) {
       admit(keys[i], uses[i], step, day, scratch);
     }
@@ -145,8 +185,10 @@ RowTable::Removed MemoryTable::end_day(int64_t ended, std::pair<int, int> shards
   if (!policy.removes()) return out;
   const int64_t of_shard = (policy.max_rows + tables::kShards - 1) / tables::kShards;
   for (int shard = shards.first; shard < shards.second; ++shard) {
-    out.rows += records_.erase_if(shard, [&](uint64_t, const std::byte* row) {
-      return policy.is_removed(statistics_of(row), ended);
+    out.rows += records_.erase_if(shard, [&](uint64_t key, const std::byte* row) {
+      const bool is_removed = policy.is_removed(statistics_of(row), ended);
+      if (is_removed && tracks_changes()) deleted_.push_back(key);
+      return is_removed;
     });
     out.waiting += waiting_.erase_if(shard, [&](uint64_t, const std::byte* row) {
       tables::Waiting key;
@@ -169,7 +211,10 @@ int64_t MemoryTable::keep_best(int shard, int64_t rows, int64_t ended) {
   });
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (size_t i = static_cast<size_t>(rows); i < order.size(); ++i) records_.erase(order[i].second);
+  for (size_t i = static_cast<size_t>(rows); i < order.size(); ++i) {
+    records_.erase(order[i].second);
+    if (tracks_changes()) deleted_.push_back(order[i].second);
+  }
   return static_cast<int64_t>(order.size()) - rows;
 }
 
@@ -232,11 +277,14 @@ void MemoryTable::clear(uint64_t seed) {
   rules_.set_seed(seed);
   records_.clear();
   waiting_.clear();
+  deleted_.clear();
 }
 
 void MemoryTable::add(const TableContent& content, std::pair<int, int> shards) {
   rules_.for_each(content, shards, [&](uint64_t key, const std::function<void(std::byte*)>& fill) {
-    fill(records_.insert(key));
+    std::byte* const row = records_.insert(key);
+    fill(row);
+    mark(row);
   });
 }
 
@@ -245,6 +293,9 @@ void RowTable::observe(std::span<const uint64_t>, std::span<const tables::KeyUse
 RowTable::Removed RowTable::end_day(int64_t, std::pair<int, int>) { return {}; }
 TableContent RowTable::waiting() const { return {}; }
 void RowTable::add_waiting(const TableContent&, std::pair<int, int>) {}
+std::string RowTable::write_changes(const std::string&, std::pair<int, int>, int64_t) const {
+  return "";
+}
 std::string RowTable::write_waiting(const std::string&, std::pair<int, int>, int64_t) const {
   return "";
 }

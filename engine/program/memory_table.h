@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "program/row_records.h"
 #include "program/row_table.h"
@@ -38,6 +39,10 @@ class MemoryTable final : public RowTable {
   TableContent content(bool states = true) const override;
   std::string write(const std::string& folder, std::pair<int, int> shards,
                     int64_t step) const override;
+  bool tracks_changes() const override { return rules_.spec().tracks_changes; }
+  std::string write_changes(const std::string& folder, std::pair<int, int> shards,
+                            int64_t step) const override;
+  void begin_changes() override;
   void clear(uint64_t seed) override;
   void add(const TableContent& content, std::pair<int, int> shards) override;
 
@@ -45,8 +50,8 @@ class MemoryTable final : public RowTable {
   const tables::RowPolicy& policy() const { return rules_.spec().policy; }
   tables::RowStatistics statistics_of(const std::byte* row) const;
   void set_statistics(std::byte* row, const tables::RowStatistics& statistics) const;
-  /// The states and the statistics that a row begins with.
-  void begin_further(std::byte* row) const;
+  /// Lets the row use its wide part if its score is high enough.
+  void widen_if_due(uint64_t key, std::byte* row, std::vector<double>& scratch) const;
   /// Removes all but this many rows of a shard; gives how many.
   int64_t keep_best(int shard, int64_t rows, int64_t ended);
   /// Adds the row of a key that the table lacks.
@@ -54,8 +59,15 @@ class MemoryTable final : public RowTable {
   void admit(uint64_t key, const tables::KeyUse& use, int64_t step, int64_t day,
              std::vector<double>& scratch);
 
+  /// Notes that a row has changed since the last save.
+  void mark(std::byte* row) const;
+  bool is_changed(const std::byte* row) const;
+
   RowRecords rules_;
-  tables::RecordTable records_;  ///< statistics are the further bytes
+  /// Columns of the format are the further bytes, and then the mark of the last change.
+  tables::RecordTable records_;
+  uint32_t mark_ = 1;              ///< of changes since the last save
+  std::vector<uint64_t> deleted_;  ///< keys of rows that were removed since
   tables::RecordTable waiting_;
 };
 

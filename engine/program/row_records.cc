@@ -7,7 +7,6 @@
 #include "autograd/autograd.h"
 #include "ops/core/row_sparse.h"
 #include "runtime/execute.h"
-#include "tables/row_update.h"
 #include "tensor/random.h"
 
 namespace paddle::program {
@@ -17,6 +16,18 @@ using Slots = std::vector<optim::StateSlot>;
 
 /// The states of a row.
 Slots checked_slots(const TableSpec& spec, const optim::Optimizer& rule) {
+  const std::optional<optim::RowRule> of_rows_only = rule.options().rule.rule->row_rule();
+  if (spec.policy.row_moment) {
+    if (!of_rows_only || of_rows_only->kind != optim::RowRule::Kind::kAdagrad)
+      fail(ErrorCode::kConfig, "tables: the table '", spec.path,
+           "' has optimizer.per: row, which the optimizer ", rule.name(),
+           " does not have; expected adagrad");
+    return {};
+  }
+  if ((spec.policy.wide_columns > 0 || spec.policy.bounds) && !of_rows_only)
+    fail(ErrorCode::kConfig, "tables: the table '", spec.path, "' has ",
+         spec.policy.bounds ? "optimizer.bounds" : "a wide part", ", which the optimizer ",
+         rule.name(), " does not support; expected sgd, momentum, adagrad, adam or adamw");
   Slots slots = rule.slots(table_weight(spec.path), {1, spec.width});
   const bool of_rows = std::all_of(slots.begin(), slots.end(), [](const optim::StateSlot& slot) {
     return !slot.shape && !slot.is_copy;
@@ -32,7 +43,20 @@ tables::TableFormat format_of(const TableSpec& spec, const Slots& slots) {
   tables::TableFormat out{
       .name = spec.path, .key = spec.key, .dtype = spec.dtype, .width = spec.width, .states = {}};
   for (const optim::StateSlot& slot : slots) out.states.push_back(slot.name);
-  if (spec.policy.keeps_statistics()) out.statistics = tables::statistic_names();
+  out.statistics = spec.policy.columns();
+  return out;
+}
+
+tables::RowExtras extras_of(const TableSpec& spec, const tables::TableFormat& format,
+                            size_t record_bytes) {
+  tables::RowExtras out{.bounds = spec.policy.bounds};
+  for (size_t i = 0; i < format.statistics.size(); ++i) {
+    const size_t at = record_bytes + i * sizeof(float);
+    if (format.statistics[i] == tables::kWide) out.wide_at = at;
+    if (format.statistics[i] == tables::kRowMoment) out.moment_at = at;
+  }
+  out.narrow = spec.width - spec.policy.wide_columns;
+  out.moment_initial = spec.policy.row_moment.value_or(0);
   return out;
 }
 
@@ -54,13 +78,34 @@ RowRecords::RowRecords(TableSpec spec, std::shared_ptr<const optim::Optimizer> r
       slots_(checked_slots(spec_, *rule_)),
       row_rule_(rule_->options().rule.rule->row_rule()),
       format_(format_of(spec_, slots_)),
-      row_bytes_(static_cast<size_t>(spec_.width * item_size(spec_.dtype))) {}
+      row_bytes_(static_cast<size_t>(spec_.width * item_size(spec_.dtype))),
+      extras_(extras_of(spec_, format_, record_bytes())) {}
 
 void RowRecords::begin_row(uint64_t key, std::byte* row, std::vector<double>& scratch) const {
   scratch.resize(static_cast<size_t>(spec_.width));
   const Random random(seed_, stream_, key);
   lang::fill_row(spec_.init, random, scratch);
+  if (extras_.wide_at) std::fill(scratch.begin() + extras_.narrow, scratch.end(), 0.0);
   put(spec_.dtype, scratch, row);
+}
+
+void RowRecords::widen(uint64_t key, std::byte* record, std::vector<double>& scratch) const {
+  float is_wide = 0;
+  if (!extras_.wide_at) return;
+  std::memcpy(&is_wide, record + *extras_.wide_at, sizeof is_wide);
+  if (is_wide != 0) return;
+  is_wide = 1;
+  std::memcpy(record + *extras_.wide_at, &is_wide, sizeof is_wide);
+  scratch.resize(static_cast<size_t>(spec_.width));
+  const Random random(seed_, stream_, key);
+  lang::fill_row(spec_.init, random, scratch);
+  put(spec_.dtype, std::span(scratch).subspan(static_cast<size_t>(extras_.narrow)),
+      record + static_cast<size_t>(extras_.narrow * item_size(spec_.dtype)));
+}
+
+void RowRecords::begin_further(std::byte* record) const {
+  begin_states(record);
+  std::memset(record + record_bytes(), 0, column_bytes());
 }
 
 double RowRecords::chance(uint64_t key, int64_t step) const {
@@ -92,7 +137,7 @@ void RowRecords::update(std::span<std::byte* const> records, const void* gradien
   scalars.step = static_cast<double>(inputs.step);
   if (inputs.scale) scalars.scale = *inputs.scale;
   if (inputs.bound) scalars.bound = *inputs.bound;
-  tables::update_rows(*row_rule_, scalars, spec_.dtype, spec_.width, records, gradients);
+  tables::update_rows(*row_rule_, scalars, spec_.dtype, spec_.width, records, gradients, extras_);
 }
 
 void RowRecords::update_by_operations(std::span<std::byte* const> records, const void* gradients,
@@ -191,7 +236,8 @@ void RowRecords::for_each(
       if (states[s].storage)
         std::memcpy(record + (1 + s) * row_bytes_, from(states[s]), row_bytes_);
     for (size_t s = 0; s < statistics.size(); ++s) {
-      const float value = statistics[s].storage ? statistics[s].data<float>()[i] : 0;
+      const float missing = format_.statistics[s] == tables::kWide ? 1 : 0;
+      const float value = statistics[s].storage ? statistics[s].data<float>()[i] : missing;
       std::memcpy(record + record_bytes() + s * sizeof(float), &value, sizeof value);
     }
   };

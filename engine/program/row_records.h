@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "program/row_table.h"
+#include "tables/row_update.h"
 
 namespace paddle::program {
 
@@ -24,6 +25,8 @@ class RowRecords {
   const TableSpec& spec() const { return spec_; }
   const tables::TableFormat& format() const { return format_; }
   size_t states() const { return slots_.size(); }
+  /// Bytes of the float32 columns, which follow the states.
+  size_t column_bytes() const { return format_.statistics.size() * sizeof(float); }
   /// Bytes of the weights of a row.
   size_t row_bytes() const { return row_bytes_; }
   /// Bytes of the weights and states of a row.
@@ -37,6 +40,10 @@ class RowRecords {
   double chance(uint64_t key, int64_t step) const;
   /// The states that the record, whose weights come first, begins with.
   void begin_states(std::byte* record) const;
+  /// The same, and the float32 columns of the format after them.
+  void begin_further(std::byte* record) const;
+  /// Lets a record use the wide part of its row, if it has one and does not use it yet.
+  void widen(uint64_t key, std::byte* record, std::vector<double>& scratch) const;
   /// Updates records by their gradients, `width` elements of the table's dtype for each.
   void update(std::span<std::byte* const> records, const void* gradients,
               const RowUpdate& inputs) const;
@@ -48,8 +55,8 @@ class RowRecords {
   /// Of these records, which it sorts by rising keys.
   TableContent content(std::vector<Found> records, bool states) const;
   /// Calls `use(key, fill)` for the rows of shards [first, second) of a content; `fill(record)`
-  /// writes the record, and the statistics of the format after it. States that the content lacks
-  /// have their initial values, statistics 0.
+  /// writes the record, and the columns of the format after it. States that the content lacks have
+  /// their initial values, columns those of a row that is in use as a whole.
   void for_each(
       const TableContent& content, std::pair<int, int> shards,
       const std::function<void(uint64_t key, const std::function<void(std::byte* record)>& fill)>&
@@ -67,6 +74,7 @@ class RowRecords {
   std::optional<optim::RowRule> row_rule_;
   tables::TableFormat format_;
   size_t row_bytes_;
+  tables::RowExtras extras_;
 };
 
 }  // namespace paddle::program

@@ -88,6 +88,14 @@ class RowTable {
   /// the result is).
   virtual std::string write(const std::string& folder, std::pair<int, int> shards,
                             int64_t step) const = 0;
+  // Changes since the last save, of tables that track them.
+  virtual bool tracks_changes() const { return false; }
+  /// Writes the rows of shards that have changed, and the keys that were removed
+  /// (tables::write_delta).
+  virtual std::string write_changes(const std::string& folder, std::pair<int, int> shards,
+                                    int64_t step) const;
+  /// Changes from now on are those of the next save.
+  virtual void begin_changes() {}
   /// Empties the table; rows that are added from now on are a function of `seed`.
   virtual void clear(uint64_t seed) = 0;
   /// Adds the rows of shards [first, second) of a content that was checked (`check_content`);

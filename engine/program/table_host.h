@@ -20,6 +20,7 @@ struct TableSpec {
   lang::Initializer init;
   DType key = DType::kI64;  ///< or uint64
   tables::RowPolicy policy = {};
+  bool tracks_changes = false;  ///< whether saves need to know which rows have changed
 };
 
 /// Rows for the keys of a field.

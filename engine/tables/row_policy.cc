@@ -22,6 +22,14 @@ const std::vector<std::string>& statistic_names() {
   return names;
 }
 
+std::vector<std::string> RowPolicy::columns() const {
+  std::vector<std::string> out;
+  if (keeps_statistics()) out = statistic_names();
+  if (wide_columns > 0) out.emplace_back(kWide);
+  if (row_moment) out.emplace_back(kRowMoment);
+  return out;
+}
+
 RowStatistics RowPolicy::on_day(RowStatistics of, int64_t day) const {
   decay_by(decay, static_cast<double>(day) - static_cast<double>(of.day), of.show, of.click);
   return of;

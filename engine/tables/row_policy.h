@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace paddle::tables {
@@ -28,6 +29,8 @@ struct RowStatistics {
 };
 /// The columns in files: float32 [rows].
 const std::vector<std::string>& statistic_names();
+/// Further ones: 1 for a row whose wide part is in use, and the sum of squares of a row.
+inline constexpr const char *kWide = "wide", *kRowMoment = "moment";
 
 /// The counts of a key that waits for a row.
 struct Waiting {
@@ -60,6 +63,15 @@ struct RowPolicy {
   int64_t max_rows = 0;     ///< rows of the whole table: those with the highest scores; 0: no bound
   float decay = 1;          ///< of shows and clicks, a day
 
+  // The last columns of a row are zeros and are not trained until its score is high enough.
+  int64_t wide_columns = 0;  ///< 0: all columns are there from the start
+  double wide_score = 0;
+
+  // Updates.
+  std::optional<double> row_moment = {};  ///< Adagrad has one sum of a row; RowExtras's initial
+  std::optional<std::pair<double, double>> bounds = {};  ///< of weights, after each update
+  bool divides_by_show = false;                          ///< gradients, by the shows of the step
+
   /// Whether keys wait before they have rows.
   bool waits() const { return entry_count > 1 || entry_score || entry_chance; }
   bool counts_waiting() const { return entry_count > 1 || entry_score; }
@@ -67,6 +79,9 @@ struct RowPolicy {
   bool keeps_statistics() const { return show || click || removes(); }
   /// Whether steps must say what they have seen of keys.
   bool observes() const { return waits() || keeps_statistics(); }
+
+  /// The float32 numbers of each row, in the order of its record.
+  std::vector<std::string> columns() const;
 
   double score(float show, float click) const {
     return show_weight * (static_cast<double>(show) - static_cast<double>(click)) +

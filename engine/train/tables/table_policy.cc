@@ -4,13 +4,48 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "lang/layers/initializer_words.h"
+#include "lang/syntax/parser.h"
 
 namespace paddle::train {
 namespace {
 
+constexpr const char* kAdagrad = "adagrad";
+constexpr double kRowInitial = 3;
+constexpr double kWideScore = 10;
+
 using config::Schema;
 using config::Section;
 using config::Spec;
+
+/// The optimizers whose updates of a row read nothing but this row.
+Spec optimizer_spec() {
+  std::vector<std::pair<std::string, Schema>> schemas;
+  for (const auto& kind : optim::optimizer_kinds().all()) {
+    if (kind->is_minimizer || kind->needs_whole_parameters) continue;
+    Schema s;
+    s.add("lr", Spec::real().at_least(0).fallback(kind->lr).doc(
+                    "base learning rate of the table, which the schedule's factor multiplies"));
+    s.add("weight_decay", Spec::real().at_least(0).fallback("0").doc("weight decay of the rows"));
+    s.add("bounds",
+          Spec::list(Spec::real()).length(2, 2).doc("least and largest weight after an update"));
+    s.add("scale", Spec::word({"none", "show"})
+                       .fallback("none")
+                       .doc("show: gradients are divided by the shows of the step"));
+    s.add_all(kind->keys);
+    if (kind->name == kAdagrad) {
+      s.add("per", Spec::word({"weight", "row"})
+                       .fallback("weight")
+                       .doc("whether each weight has a sum of squares, or each row one sum of "
+                            "their means"));
+      s.add("initial", Spec::real().above(0).doc("per: row: squares that the rate begins with, "
+                                                 "rate * sqrt(initial / (initial + sum)); "
+                                                 "default: 3. per: weight: initial_accumulator"));
+    }
+    schemas.emplace_back(kind->name, std::move(s));
+  }
+  return Spec::choice("name", std::move(schemas));
+}
 
 Schema table_schema() {
   Schema entry;
@@ -36,7 +71,22 @@ Schema table_schema() {
                            "keep about as many rows: in each shard those with the highest scores"))
       .add("decay",
            Spec::real().above(0).at_most(1).fallback("1").doc("factor of shows and clicks a day"));
+  Schema after;
+  after.add("score", Spec::real().fallback("10").doc("score from which the columns are in use"));
+  Schema wide;
+  wide.add("dim", Spec::integer().at_least(1).required().doc(
+                      "how many columns, the last ones of the table's"))
+      .add("after",
+           Spec::map(after).fallback("null").doc("when a row uses them; default: a score of 10"));
   Schema s;
+  Spec optimizer = optimizer_spec();
+  optimizer.doc("the optimizer of the table; default: the config's");
+  s.add("key", Spec::word({"int64", "uint64"}).doc("type of the keys, which the model must have"))
+      .add("init", Spec::text().doc("how rows begin, in place of weight_init: zeros, "
+                                    "uniform(-1e-4, 1e-4), normal(0, 0.01)"))
+      .add("optimizer", std::move(optimizer))
+      .add("wide", Spec::map(wide).fallback("null").doc(
+                       "columns that are zeros and are not trained until the row is in use"));
   s.add("entry", Spec::map(entry).fallback("null").doc("which keys get rows; default: all"))
       .add("statistics", Spec::map(statistics)
                              .fallback("null")
@@ -61,8 +111,90 @@ std::optional<double> real_of(const Section& section, const std::string& key) {
   return section.has(key) ? std::optional(section.real(key)) : std::nullopt;
 }
 
+/// A number of an initializer: `0.5`, `-1e-4`.
+double number_of(const lang::Expr& e) {
+  if (e.kind == lang::ExprKind::kInteger) return static_cast<double>(e.integer);
+  if (e.kind == lang::ExprKind::kReal) return e.real;
+  if (e.kind == lang::ExprKind::kUnary && e.operators[0] != "not")
+    return (e.operators[0] == "-" ? -1 : 1) * number_of(*e.children[0]);
+  fail(ErrorCode::kConfig, "expected a number");
+}
+
+/// `uniform(-1e-4, 1e-4)`, a word without arguments, or a number.
+lang::Initializer initializer_of(const config::Node& node) {
+  const lang::ExprPtr e = lang::parse_expression(node);
+  const bool is_call = e->kind == lang::ExprKind::kCall;
+  const lang::Expr& word = is_call ? *e->children[0] : *e;
+  lang::Initializer out;
+  if (word.kind == lang::ExprKind::kName) {
+    if (!lang::is_initializer_word(word.text))
+      fail(ErrorCode::kConfig, "'", word.text, "' is not an initializer",
+           did_you_mean(word.text, lang::initializer_words()));
+    lang::ValueList positional;
+    lang::NamedValues named;
+    for (const lang::Argument& argument : e->arguments)
+      if (argument.name.empty())
+        positional.emplace_back(number_of(*argument.value));
+      else
+        named.emplace_back(argument.name, lang::Value(number_of(*argument.value)));
+    out = lang::make_initializer(word.text, positional, named);
+  } else {
+    out = lang::Initializer::constant(number_of(*e));
+  }
+  if (!lang::makes_rows(out))
+    fail(ErrorCode::kConfig, out.text(),
+         " depends on the number of rows; expected zeros, ones, a number, normal, "
+         "truncated_normal or uniform");
+  return out;
+}
+
+/// The optimizer of a table, and what else it changes of updates.
+void read_optimizer(const Section& s, TablePolicy& out) {
+  tables::RowPolicy& policy = out.policy;
+  policy.bounds.reset();
+  policy.row_moment.reset();
+  if (s.has("bounds")) {
+    const std::vector<double> bounds = s.reals("bounds");
+    if (!(bounds[0] < bounds[1]))
+      throw Error(ErrorCode::kConfig,
+                  str("optimizer.bounds: ", format_double(bounds[0]), " is not below ",
+                      format_double(bounds[1])),
+                  s.location("bounds"));
+    policy.bounds = {bounds[0], bounds[1]};
+  }
+  policy.divides_by_show = s.text("scale") == "show";
+  config::Node keys = s.node();
+  if (s.text("name") == kAdagrad) {
+    if (s.text("per") == "row")
+      policy.row_moment = s.has("initial") ? s.real("initial") : kRowInitial;
+    else if (s.has("initial"))
+      keys.set("initial_accumulator", s.at("initial"));
+  }
+  out.optimizer = {optim::read_rule(Section(keys)), s.real("lr"), s.real("weight_decay")};
+}
+
+/// Runs `read`; what it rejects has the place of a key.
+template <class Read>
+void at_key(const Section& section, const char* key, const Read& read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kConfig, str(key, ": ", error.message()), section.location(key));
+  }
+}
+
 /// Sections that are there replace those of `base`.
-tables::RowPolicy policy_of(const Section& table, tables::RowPolicy base) {
+TablePolicy policy_of(const Section& table, TablePolicy whole) {
+  tables::RowPolicy& base = whole.policy;
+  if (table.has("key")) whole.key = parse_dtype(table.text("key"));
+  if (table.has("init"))
+    at_key(table, "init", [&] { whole.init = initializer_of(table.at("init")); });
+  if (table.has("optimizer")) read_optimizer(table.section("optimizer"), whole);
+  if (table.has("wide")) {
+    const Section s = table.section("wide");
+    base.wide_columns = s.integer("dim");
+    base.wide_score = s.has("after") ? s.section("after").real("score") : kWideScore;
+  }
   if (table.has("entry")) {
     const Section s = table.section("entry");
     base.entry_count = s.integer("count");
@@ -86,17 +218,19 @@ tables::RowPolicy policy_of(const Section& table, tables::RowPolicy base) {
     base.max_rows = s.has("max_rows") ? s.integer("max_rows") : 0;
     base.decay = static_cast<float>(s.real("decay"));
   }
-  return base;
+  return whole;
 }
 
 void check(const std::string& path, const tables::RowPolicy& policy, const SourceLocation& where,
            config::Diagnostics& diagnostics) {
   if (policy.show) return;
-  const char* const needed = policy.entry_score    ? "entry.score"
-                             : policy.score_below  ? "evict.score_below"
-                             : policy.max_rows > 0 ? "evict.max_rows"
-                             : policy.decay != 1   ? "evict.decay"
-                                                   : nullptr;
+  const char* const needed = policy.entry_score        ? "entry.score"
+                             : policy.wide_columns > 0 ? "wide"
+                             : policy.divides_by_show  ? "optimizer.scale: show"
+                             : policy.score_below      ? "evict.score_below"
+                             : policy.max_rows > 0     ? "evict.max_rows"
+                             : policy.decay != 1       ? "evict.decay"
+                                                       : nullptr;
   if (needed)
     diagnostics.add(ErrorCode::kConfig,
                     str(path, ": ", needed,
@@ -110,8 +244,9 @@ void check(const std::string& path, const tables::RowPolicy& policy, const Sourc
 Spec table_policies_spec() {
   Spec spec = Spec::map_of(Spec::map(table_schema()));
   spec.fallback("{}").doc(
-      "which keys of tables (sparse_embedding) get rows and which rows are removed, by name or "
-      "pattern of a table; the first match counts. 'defaults' is the base of all");
+      "how the rows of tables (sparse_embedding) begin and are trained, which keys get rows and "
+      "which rows are removed, by name or pattern of a table; the first match counts. 'defaults' "
+      "is the base of all");
   return spec;
 }
 
@@ -120,19 +255,24 @@ std::vector<TablePolicy> read_table_policies(const Section& config,
   constexpr const char* kDefaults = "defaults";
   std::vector<TablePolicy> out;
   const config::Node& node = config.at("tables");
-  tables::RowPolicy base;
+  TablePolicy base;
   const config::Node* const defaults = node.find(kDefaults);
   if (defaults && defaults->is_map()) {
-    base = policy_of(Section(*defaults), {});
-    check("tables.defaults", base, defaults->location(), diagnostics);
+    diagnostics.guard([&] {
+      base = policy_of(Section(*defaults), {});
+      check("tables.defaults", base.policy, defaults->location(), diagnostics);
+    });
   }
   for (const config::Entry& entry : node.entries) {
     if (entry.key.text == kDefaults || !entry.value.is_map()) continue;
-    const tables::RowPolicy policy = policy_of(Section(entry.value), base);
-    check("tables." + entry.key.text, policy, entry.key.location(), diagnostics);
-    out.push_back({entry.key.text, policy});
+    diagnostics.guard([&] {
+      TablePolicy& policy = out.emplace_back(policy_of(Section(entry.value), base));
+      policy.pattern = entry.key.text;
+      check("tables." + entry.key.text, policy.policy, entry.key.location(), diagnostics);
+    });
   }
-  if (base.observes()) out.push_back({"*", base});
+  base.pattern = "*";
+  if (base.says_something()) out.push_back(base);
   return out;
 }
 

@@ -1,18 +1,35 @@
 #pragma once
-// The section `tables:` of a config: policies of tables by the patterns of their names.
+// The section `tables:` of a config: how tables are kept and trained, by the patterns of their
+// names.
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "config/schema.h"
+#include "lang/eval/host.h"
+#include "optim/optimizer_kind.h"
 #include "tables/row_policy.h"
 
 namespace paddle::train {
 
-/// The policy of the tables whose names a pattern matches (`*` and `?`).
+/// An optimizer of tables only. Its rates follow the schedule of the config's optimizer.
+struct TableOptimizer {
+  optim::OptimizerRule rule = {};
+  double lr = 0, weight_decay = 0;
+};
+
+/// What is stated for the tables whose names a pattern matches (`*` and `?`).
 struct TablePolicy {
-  std::string pattern;
-  tables::RowPolicy policy;
+  std::string pattern = {};
+  tables::RowPolicy policy = {};
+  std::optional<DType> key = {};
+  std::optional<lang::Initializer> init = {};  ///< in place of weight_init
+  std::optional<TableOptimizer> optimizer = {};
+  /// Whether it says anything.
+  bool says_something() const {
+    return key || init || optimizer || policy.observes() || policy.bounds;
+  }
 };
 
 config::Spec table_policies_spec();

@@ -27,28 +27,59 @@ void Tables::open(const program::TableSpec& spec) {
       fail(ErrorCode::kConfig, "train.tables: there is no kind of table '", kind_,
            "', expected one of ", join(program::table_kinds().names(), ", "));
     program::TableSpec wanted = spec;
-    wanted.policy = policy_of(spec.path);
-    if (wanted.policy.observes() && kind_ != "memory")
+    wanted.tracks_changes = most_deltas_ > 0;
+    const TablePolicy* const stated = policy_of(spec.path);
+    if (stated) {
+      wanted.policy = stated->policy;
+      if (stated->init) wanted.init = *stated->init;
+      if (stated->key && *stated->key != spec.key)
+        fail(ErrorCode::kConfig, "tables: '", stated->pattern, "' states ", text(*stated->key),
+             " keys, and the keys of the table '", spec.path, "' are ", text(spec.key),
+             "; the type of a table is that of its field");
+    }
+    if ((wanted.policy.observes() || wanted.policy.row_moment) && kind_ != "memory")
       fail(ErrorCode::kConfig, "tables: the table '", spec.path,
-           "' has an entry, statistics or eviction, which train.tables: ", kind_,
-           " does not have; expected memory");
-    tables_[spec.path].table = kind->open(std::move(wanted), rule_, store_.seed);
+           "' has an entry, statistics, eviction or a sum of squares for each row, which "
+           "train.tables: ",
+           kind_, " does not have; expected memory");
+    if (wanted.policy.wide_columns >= spec.width)
+      fail(ErrorCode::kConfig, "tables: wide.dim is ", wanted.policy.wide_columns, ", the table '",
+           spec.path, "' has ", spec.width, " columns, of which at least one is not wide");
+    std::unique_ptr<RowTable> table = kind->open(std::move(wanted), rule_of(stated), store_.seed);
+    Entry& entry = tables_[spec.path];
+    entry.table = std::move(table);
+    entry.declared = spec.init;
     return;
   }
   const program::TableSpec& first = known->second.table->spec();
-  if (first.width != spec.width || first.init.text() != spec.init.text())
+  const std::string begin = known->second.declared.text();
+  if (first.width != spec.width || begin != spec.init.text())
     fail(ErrorCode::kConfig, "sparse_embedding: the table '", spec.path, "' has rows of ",
-         first.width, " that begin as ", first.init.text(), " elsewhere, here of ", spec.width,
-         " as ", spec.init.text());
+         first.width, " that begin as ", begin, " elsewhere, here of ", spec.width, " as ",
+         spec.init.text());
   if (first.key != spec.key)
     fail(ErrorCode::kConfig, "sparse_embedding: the table '", spec.path, "' has ", text(first.key),
          " keys elsewhere, here ", text(spec.key));
 }
 
-tables::RowPolicy Tables::policy_of(const std::string& path) const {
+const TablePolicy* Tables::policy_of(const std::string& path) const {
   for (const TablePolicy& each : policies_)
-    if (matches_pattern(each.pattern, path)) return each.policy;
-  return {};
+    if (matches_pattern(each.pattern, path)) return &each;
+  return nullptr;
+}
+
+std::shared_ptr<const optim::Optimizer> Tables::rule_of(const TablePolicy* policy) const {
+  if (!policy || !policy->optimizer) return rule_;
+  const TableOptimizer& own = *policy->optimizer;
+  const double base = rule_->options().lr;
+  if (base == 0 && own.lr > 0)
+    fail(ErrorCode::kConfig, "tables: the rate of '", policy->pattern,
+         "' follows that of the config's optimizer, whose lr is 0");
+  optim::OptimizerOptions options{
+      .rule = own.rule, .lr = base, .weight_decay = own.weight_decay, .groups = {{}}};
+  options.groups[0].match = {"*"};
+  options.groups[0].lr = own.lr;
+  return std::make_shared<optim::Optimizer>(std::move(options));
 }
 
 void Tables::add_numbers(TableUse& use,
@@ -505,6 +536,21 @@ std::map<std::string, double> Tables::sums_of_squares() {
   return out;
 }
 
+void Tables::divide_by_shows(Entry& entry) {
+  const int64_t width = entry.table->spec().width;
+  const auto divide = [&](auto* gradient) {
+    for (const tables::KeyUse& use : entry.merged_uses) {
+      const auto show = static_cast<std::remove_pointer_t<decltype(gradient)>>(use.show);
+      for (int64_t k = 0; show > 0 && k < width; ++k) gradient[k] /= show;
+      gradient += width;
+    }
+  };
+  if (entry.merged.dtype == DType::kF64)
+    divide(entry.merged.data<double>());
+  else
+    divide(entry.merged.data<float>());
+}
+
 void Tables::update(const RowUpdate& inputs, const std::map<std::string, double>& scales) {
   push();
   for (auto& [path, entry] : tables_) {
@@ -516,6 +562,7 @@ void Tables::update(const RowUpdate& inputs, const std::map<std::string, double>
     if (!entry.has_gradient) continue;
     RowUpdate update = inputs;
     if (const auto scale = scales.find(path); scale != scales.end()) update.scale = scale->second;
+    if (entry.table->spec().policy.divides_by_show) divide_by_shows(entry);
     entry.table->update(entry.merged_keys, entry.merged, update);
     if (observes(entry))
       entry.table->observe(entry.merged_keys, entry.merged_uses, inputs.step, day_);

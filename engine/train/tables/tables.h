@@ -72,6 +72,10 @@ class Tables final : public program::TableHost {
   /// Whether training changes the rows of a table.
   bool is_trained(const std::string& path) const;
 
+  /// Lets checkpoints have up to `most` deltas after whole tables; 0: none. For tables that are
+  /// opened from now on.
+  void set_deltas(int64_t most) { most_deltas_ = most; }
+
   // A step. All ranks must make the same calls, with their own keys.
   /// Begins a step. `missing` is for tables that are trained; the others give zeros.
   void begin_step(MissingRow missing);
@@ -117,8 +121,9 @@ class Tables final : public program::TableHost {
                                       Saved saved = Saved::kAll);
   /// Whether a checkpoint holds tables in files of their own.
   bool has_own_files();
-  /// Writes those into the folder of a checkpoint; gives the names of their manifests in it, on
-  /// rank 0.
+  /// Writes those into the folder of a checkpoint, next to which earlier ones are; gives the names
+  /// of their manifests in it, on rank 0. What has changed since the checkpoint before is written
+  /// as a delta if that is in place.
   std::vector<std::string> write_own_files(const std::string& folder, int64_t step);
   /// Takes these out of a list of names.
   void remove_names(std::vector<std::string>& names) const;
@@ -127,6 +132,7 @@ class Tables final : public program::TableHost {
   std::vector<std::string> names() const;
   /// Names of the tables.
   std::vector<std::string> paths() const;
+  std::vector<tables::TableFormat> formats() const;
   /// Names of the rows, as patterns of parameters see them.
   std::vector<std::string> weights() const;
   /// The rows of a table, and its keys that wait for rows.
@@ -162,6 +168,7 @@ class Tables final : public program::TableHost {
   };
   struct Entry {
     std::unique_ptr<RowTable> table;
+    lang::Initializer declared;  ///< how the model says that rows begin
     StepKeys now, next;
     Array sums;  ///< of gradients by number
     bool has_gradient = false;
@@ -185,10 +192,18 @@ class Tables final : public program::TableHost {
   void push();
   /// Adds the gradients of the ranks.
   void merge(Entry& entry, const RankMessages& gradients, std::vector<size_t>& at) const;
+  /// Divides the gradients of the step by the shows of their keys.
+  static void divide_by_shows(Entry& entry);
   /// The rows of all ranks by rising keys, on rank 0; on the others only types and shapes.
   TableContent gathered(const RowTable& table, bool states);
   bool is_large(const RowTable& table) const;
-  tables::RowPolicy policy_of(const std::string& path) const;
+  /// Where the last checkpoint has a table, if its next save can be a delta; else "". The same on
+  /// all ranks, but that the place is only known to rank 0.
+  std::optional<std::string> base_of_delta(const std::string& folder, const std::string& below,
+                                           const RowTable& table, int64_t step);
+  /// The settings of the config for a table; null: there are none.
+  const TablePolicy* policy_of(const std::string& path) const;
+  std::shared_ptr<const optim::Optimizer> rule_of(const TablePolicy* policy) const;
   static bool observes(const Entry& entry) { return entry.table->spec().policy.observes(); }
   /// Tables with their waiting keys, of ranks.
   TableContent gathered_waiting(const RowTable& table);
@@ -199,6 +214,7 @@ class Tables final : public program::TableHost {
   std::vector<TablePolicy> policies_;
   std::optional<std::map<std::string, Array>> fields_;
   int64_t day_ = 0;
+  int64_t most_deltas_ = 0, saved_step_ = -1;
   mutable TableExchange exchange_;
   std::map<std::string, Entry> tables_;
   std::vector<Use> uses_, next_uses_;

@@ -232,10 +232,10 @@ Tables::Contents Tables::contents_of(const formats::SafetensorsReader& weights,
     const auto state_name = [weight = table_weight(path)](const std::string& name) {
       return Step::optimizer_state(weight, name);
     };
-    for (const optim::StateSlot& slot : rule_->slots(table_weight(path), {1, spec.width})) {
-      const std::string name = state_name(slot.name);
+    for (const std::string& state : entry.table->format().states) {
+      const std::string name = state_name(state);
       if (!states->find(name)) fail(ErrorCode::kModel, states->path(), ": lacks '", name, "'");
-      content.states.emplace_back(slot.name, states->read(name));
+      content.states.emplace_back(state, states->read(name));
     }
     for (const std::string& statistic : entry.table->format().statistics)
       if (states->find(state_name(statistic)))

@@ -155,5 +155,39 @@ expect 3 "matches 'users'" "$train" c.yaml "tables={users: {entry: {count: 3}}}"
 expect 3 "evict.score_below needs statistics" "$train" c.yaml "tables={user: {evict: {score_below: 1}}}" --output x
 expect 3 "statistics count the field 'clicked'" "$train" c.yaml "tables={user: {statistics: {click: clicked}}}" --output x
 expect 3 "entry" "$train" c.yaml "tables={user: {entry: {counts: 3}}}" --output x
+# How rows begin and are trained: a rate of 0 leaves them as they began, and bounds hold them.
+for ranks in 1 2; do
+  run "own$ranks" "$train" c.yaml parallel.data="$ranks" --simulate "$ranks" "tables={defaults: {key: int64}, user: {key: uint64,
+    init: \"uniform(-1e-4, 1e-4)\", statistics: {show: 1, click: label}, wide: {dim: 1, after: {score: 2}},
+    optimizer: {name: adagrad, lr: 0.5, per: row, initial: 2, bounds: [-0.05, 0.06], scale: show}}, item: {init: \"0.25\", optimizer: {name: sgd, lr: 0}}}"
+done
+python3 - <<'P' || fail "rows do not begin, or are not trained, as the config says"
+from events import tensors
+for run in ("own1", "own2"):
+    t = tensors(f"{run}/checkpoints/latest/model.safetensors")
+    o = tensors(f"{run}/checkpoints/latest/optimizer.safetensors")
+    assert set(t["item.weight"]) == {0.25} and not any(k.startswith("optimizer/item") for k in o), run
+    rows = [t["user.weight"][3 * i : 3 * i + 3] for i in range(len(t["user.keys"]))]
+    assert all(-0.0501 < x < 0.0601 for row in rows for x in row), run
+    assert max(abs(x) for row in rows for x in row) > 0.04, run
+    wide = o["optimizer/user.weight/wide"]
+    scores = [0.1 * (s - c) + c for s, c in zip(o["optimizer/user.weight/show"], o["optimizer/user.weight/click"])]
+    assert [w == 1 for w in wide] == [s >= 2 for s in scores] and 0 < sum(wide) < len(wide), run
+    assert all(row[2] == 0 for row, w in zip(rows, wide) if w == 0), run
+    assert len(o["optimizer/user.weight/moment"]) == len(rows) and min(o["optimizer/user.weight/moment"]) >= 0, run
+P
+
+stated() { expect 3 "$1" "$train" c.yaml "tables={user: {$2}}" --output x; }
+stated "init: 'normals' is not an initializer" "init: normals"
+stated "init: xavier_uniform" "init: xavier_uniform"
+stated "expected a number" "init: \"uniform(a, 1)\""
+stated "states int64 keys, and the keys of the table 'user' are uint64" "key: int64"
+stated "adagard" "optimizer: {name: adagard}"
+stated "optimizer.bounds: 1 is not below -1" "optimizer: {name: sgd, bounds: [1, -1]}"
+stated "optimizer.scale: show needs statistics" "optimizer: {name: sgd, scale: show}"
+stated "wide needs statistics" "wide: {dim: 1}"
+stated "of which at least one is not wide" "wide: {dim: 3}, statistics: {show: 1}"
+stated "per" "optimizer: {name: sgd, per: row}"
+stated "has a wide part, which the optimizer rmsprop does not support" "wide: {dim: 1}, statistics: {show: 1}, optimizer: rmsprop"
 expect 3 "chance" "$train" c.yaml "tables={user: {entry: {chance: 2}}}" --output x
 finish
