@@ -134,6 +134,10 @@ Schema make_schema() {
   train.add("table_day",
             Spec::text().fallback(kTableDay).doc(
                 "'N' updates, 'N epochs' or 'never': a day of the tables, see tables"));
+  train.add("table_deltas",
+            Spec::integer().at_least(0).at_most(1000).fallback("8").doc(
+                "tables in files of their own: checkpoints with only the changed rows between "
+                "whole ones; 0: none"));
   train.add("adapt_threads",
             Spec::boolean().fallback("false").doc(
                 "steps run on one thread while other programs keep the cores so busy that this is "
@@ -547,6 +551,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   diagnostics.guard([&] {
     config.table_policies = read_table_policies(s, diagnostics);
     config.table_day = read_interval(train, "train", "table_day");
+    config.table_deltas = train.integer("table_deltas");
   });
   config.adapt_threads = train.boolean("adapt_threads");
   if (config.adapt_threads && (config.deterministic || config.compile.exact))

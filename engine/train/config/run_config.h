@@ -64,6 +64,7 @@ struct RunConfig {
   std::string tables = "memory";  ///< where the rows of tables are kept (table_kinds)
   std::vector<TablePolicy> table_policies;
   Interval table_day;        ///< after which a day of the tables is over
+  int64_t table_deltas = 0;  ///< checkpoints with changed rows only between whole ones
   std::string kernel_table;  ///< file of kernel choices, or ""
   ParallelConfig parallel;
 

@@ -177,6 +177,7 @@ MemoryPlan Trainer::Impl::prepare() {
   options.communicator = communicator_;
   options.table_kind = config_.tables;
   options.table_policies = config_.table_policies;
+  options.table_deltas = config_.table_deltas;
   options.observe = options_.observe;
   if (!options_.dump_ir.empty())
     options.observe = runtime::dump_stages(options_.dump_ir, config_.exported().name);

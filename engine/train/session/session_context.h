@@ -65,6 +65,7 @@ struct SessionOptions {
   comm::CollectiveForm collective_form = comm::CollectiveForm::kTree;
   std::string table_kind = "memory";  ///< where the rows of tables are kept (table_kinds)
   std::vector<TablePolicy> table_policies;
+  int64_t table_deltas = 0;                          ///< Tables::set_deltas
   std::shared_ptr<comm::Communicator> communicator;  ///< null: one rank
   /// For collective operations; null: one rank.
   comm::Collectives* collectives() const {

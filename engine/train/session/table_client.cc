@@ -52,6 +52,7 @@ TableClient::TableClient(const SessionContext& context)
       tables_(context.store, context.step->definition().optimizers.front().optimizer,
               rejection_of(context), context.has_ranks() ? context.options.communicator : nullptr,
               context.options.table_kind, context.options.table_policies) {
+  tables_.set_deltas(context.options.table_deltas);
   for (const std::string& name : fields_of(context.options.table_policies)) field_index(name);
 }
 

@@ -142,11 +142,29 @@ std::string folder_of(const std::string& checkpoint, const std::string& table) {
 
 }  // namespace
 
+std::optional<std::string> Tables::base_of_delta(const std::string& folder,
+                                                 const std::string& below, const RowTable& table,
+                                                 int64_t step) {
+  if (!table.tracks_changes() || saved_step_ < 0 || saved_step_ == step) return std::nullopt;
+  const fs::path before = fs::path(folder).parent_path() / std::to_string(saved_step_) / below;
+  bool is_there = false;
+  if (exchange_.is_root() && file_exists((before / tables::kManifest).string())) try {
+      const tables::SavedChain chain = tables::read_chain(before.string());
+      is_there = static_cast<int64_t>(chain.delta_steps.size()) < most_deltas_ &&
+                 2 * chain.delta_bytes <= chain.base_bytes;
+    } catch (const Error&) {
+      // A damaged one is not a base.
+    }
+  if (exchange_.sum(is_there ? 1 : 0) == 0) return std::nullopt;
+  return before.string();
+}
+
 std::vector<std::string> Tables::write_own_files(const std::string& folder, int64_t step) {
   std::vector<std::string> out;
   // Collects what the ranks have written below a folder of the checkpoint.
   const auto finish = [&](const fs::path& below, const tables::TableFormat& format,
-                          const std::string& mine) {
+                          const std::string& mine, const std::optional<std::string>& before = {},
+                          int64_t count = 0) {
     std::vector<std::byte> message;
     append(message, std::as_bytes(std::span(mine)));
     const RankMessages all = exchange_.gather(std::move(message));
@@ -154,20 +172,31 @@ std::vector<std::string> Tables::write_own_files(const std::string& folder, int6
     std::vector<std::string> parts;
     for (const auto& part : all)
       parts.emplace_back(reinterpret_cast<const char*>(part.data()), part.size());
-    tables::write_manifest((fs::path(folder) / below).string(), format, step, parts);
+    const std::string place = (fs::path(folder) / below).string();
+    if (before)
+      tables::write_delta_manifest(place, *before, format, step, count, parts);
+    else
+      tables::write_manifest(place, format, step, parts);
     out.push_back((below / tables::kManifest).string());
   };
   for (const auto& [path, entry] : tables_) {
     if (!is_large(*entry.table)) continue;
     const fs::path below = fs::path(tables::kTablesFolder) / tables::folder_name(path);
     const auto shards = exchange_.own_shards();
+    const std::string place = (fs::path(folder) / below).string();
+    const auto before = base_of_delta(folder, below.string(), *entry.table, step);
+    const int64_t count = before ? exchange_.sum(entry.table->count()) : 0;
     finish(below, entry.table->format(),
-           entry.table->write((fs::path(folder) / below).string(), shards, step));
+           before ? entry.table->write_changes(place, shards, step)
+                  : entry.table->write(place, shards, step),
+           before, count);
+    entry.table->begin_changes();
     if (!entry.table->spec().policy.counts_waiting()) continue;
     const fs::path waiting = below / kWaiting;
     finish(waiting, program::waiting_format(entry.table->spec()),
            entry.table->write_waiting((fs::path(folder) / waiting).string(), shards, step));
   }
+  saved_step_ = step;
   return out;
 }
 
@@ -195,6 +224,12 @@ std::vector<std::string> Tables::names() const {
 std::vector<std::string> Tables::paths() const {
   std::vector<std::string> out;
   for (const auto& [path, entry] : tables_) out.push_back(path);
+  return out;
+}
+
+std::vector<tables::TableFormat> Tables::formats() const {
+  std::vector<tables::TableFormat> out;
+  for (const auto& [path, entry] : tables_) out.push_back(entry.table->format());
   return out;
 }
 
