@@ -1,5 +1,5 @@
-// paddle-ps: looks at the tables of a run, a checkpoint or a saved model: rows, statistics, sizes,
-// and whether their files are whole.
+// paddle-ps: the tables of a run, a checkpoint or a saved model: rows, statistics, sizes, whether
+// their files are whole, and changed copies (ps_edit.h).
 
 #include <nlohmann/json.hpp>
 
@@ -12,6 +12,8 @@
 #include "common.h"
 #include "common_options.h"
 #include "common_table.h"
+#include "ps_edit.h"
+#include "ps_tables.h"
 #include "tables/row_policy.h"
 #include "tables/shards.h"
 #include "train/tables/stored_tables.h"
@@ -23,38 +25,11 @@ using nlohmann::ordered_json;
 using tables::TableContent;
 using train::StoredTable;
 
-struct Arguments {
+struct PsArguments {
   std::string model, table, output;
   std::vector<std::string> keys;
   bool json = false, states = false, overwrite = false;
 };
-
-std::vector<StoredTable> tables_of(const Arguments& a) {
-  const std::string folder = train::table_source(a.model);
-  std::vector<StoredTable> all = train::read_stored_tables(folder);
-  if (all.empty()) fail(ErrorCode::kModel, folder, ": has no tables (sparse_embedding)");
-  if (a.table.empty()) return all;
-  std::vector<std::string> names;
-  for (StoredTable& each : all) {
-    if (each.format.name == a.table) {
-      std::vector<StoredTable> one;
-      one.push_back(std::move(each));
-      return one;
-    }
-    names.push_back(each.format.name);
-  }
-  fail(ErrorCode::kUsage, "--table: ", folder, " has no table '", a.table, "'",
-       did_you_mean(a.table, names), "; it has ", join(names, ", "));
-}
-
-/// The only table, or that of `--table`.
-StoredTable one_table(const Arguments& a) {
-  std::vector<StoredTable> all = tables_of(a);
-  if (all.size() == 1) return std::move(all[0]);
-  std::vector<std::string> names;
-  for (const StoredTable& each : all) names.push_back(each.format.name);
-  fail(ErrorCode::kUsage, "--table is missing; the tables are ", join(names, ", "));
-}
 
 ordered_json key_json(const StoredTable& table, uint64_t key) {
   return table.is_signed() ? ordered_json(static_cast<int64_t>(key)) : ordered_json(key);
@@ -67,8 +42,8 @@ ordered_json numbers_json(const Array& array, int64_t row) {
   return array.shape.size() == 1 ? out[0] : out;
 }
 
-int count(const Arguments& a) {
-  const std::vector<StoredTable> all = tables_of(a);
+int count(const PsArguments& a) {
+  const std::vector<StoredTable> all = cli::stored_tables(a.model, a.table);
   ordered_json out = {{"model", train::table_source(a.model)}, {"tables", ordered_json::array()}};
   cli::Table rows({"table", "rows", "waiting", "row", "states", "bytes", "rows in a shard"});
   for (const StoredTable& table : all) {
@@ -118,8 +93,8 @@ ordered_json found_json(const StoredTable& table, uint64_t key) {
   return out;
 }
 
-int show(const Arguments& a) {
-  const StoredTable table = one_table(a);
+int show(const PsArguments& a) {
+  const StoredTable table = cli::one_stored_table(a.model, a.table);
   ordered_json out = {{"table", table.format.name}, {"keys", ordered_json::array()}};
   for (const std::string& text : a.keys) {
     ordered_json each = found_json(table, train::parse_key(table, text));
@@ -139,8 +114,8 @@ int show(const Arguments& a) {
 }
 
 /// One line for each row, in the order of the files: CSV, or JSON with `--json`.
-int dump(const Arguments& a) {
-  const StoredTable table = one_table(a);
+int dump(const PsArguments& a) {
+  const StoredTable table = cli::one_stored_table(a.model, a.table);
   std::ofstream file;
   if (!a.output.empty()) {
     cli::check_output(a.output, a.overwrite);
@@ -204,9 +179,9 @@ int dump(const Arguments& a) {
   return 0;
 }
 
-int verify(const Arguments& a) {
+int verify(const PsArguments& a) {
   // Reading checks sizes, checksums, shapes, and the order of keys.
-  const std::vector<StoredTable> all = tables_of(a);
+  const std::vector<StoredTable> all = cli::stored_tables(a.model, a.table);
   int64_t rows = 0, waiting = 0;
   for (const StoredTable& table : all) {
     rows += table.count();
@@ -248,9 +223,9 @@ int verify(const Arguments& a) {
 }
 
 int run_ps(int argc, char** argv) {
-  cli::App app{"Looks at tables (sparse_embedding) in files: rows, statistics, sizes, damage."};
+  cli::App app{"Looks at tables (sparse_embedding) in files, and writes changed copies of them."};
   app.require_subcommand(1);
-  Arguments a;
+  PsArguments a;
   auto* count_command = app.add_subcommand("count", "rows, waiting keys and bytes of each table");
   auto* show_command = app.add_subcommand("show", "the rows of some keys");
   auto* dump_command = app.add_subcommand("dump", "all rows of a table as CSV or JSON lines");
@@ -270,7 +245,9 @@ int run_ps(int argc, char** argv) {
   dump_command->add_flag("--states", a.states, "with the states of the optimizer");
   dump_command->add_option("-o,--output", a.output, "file (default: standard output)");
   cli::add_overwrite(*dump_command, a.overwrite);
+  cli::PsEdits edits(app);
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  if (edits.parsed()) return edits.run();
   if (count_command->parsed()) return count(a);
   if (show_command->parsed()) return show(a);
   if (dump_command->parsed()) return dump(a);

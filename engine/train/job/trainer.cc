@@ -492,6 +492,7 @@ std::string Trainer::memory_by_rank() { return impl_->memory_by_rank(); }
 int64_t Trainer::parameter_count() const { return impl_->parameter_count(); }
 const ir::Module& Trainer::module() const { return impl_->module(); }
 std::vector<std::string> Trainer::run_summary() const { return impl_->run_summary(); }
+std::vector<tables::TableFormat> Trainer::table_formats() const { return impl_->table_formats(); }
 std::vector<std::string> Trainer::placement_lines() const { return impl_->placement_lines(); }
 
 }  // namespace paddle::train

@@ -12,6 +12,7 @@
 #include "compiler/pipeline.h"
 #include "metrics/interval.h"
 #include "program/checkpoint.h"
+#include "tables/segments.h"
 #include "train/config/run_config.h"
 #include "train/session/memory_plan.h"
 
@@ -161,6 +162,8 @@ class Trainer {
   std::vector<std::string> run_summary() const;
   /// After `prepare`: the parameters that are split over ranks, one line each.
   std::vector<std::string> placement_lines() const;
+  /// After `prepare`: the rows of each table (sparse_embedding), as files hold them.
+  std::vector<tables::TableFormat> table_formats() const;
   /// After `prepare`: the memory that each rank needs, as a table; "" for one rank. All ranks must
   /// call it.
   std::string memory_by_rank();

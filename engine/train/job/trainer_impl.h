@@ -63,6 +63,7 @@ class Trainer::Impl {
   const program::ParameterStore& store() const { return store_; }
   std::vector<std::string> run_summary() const;
   std::vector<std::string> placement_lines() const;
+  std::vector<tables::TableFormat> table_formats() const { return session_->tables().formats(); }
   std::string memory_by_rank();
 
  private:
