@@ -85,7 +85,7 @@ int64_t read_time(const Section& s, const char* key, bool hourly) {
   if (!is_date || !date.ok() || (text.size() != 10 && !has_hour))
     throw Error(ErrorCode::kConfig,
                 str("data.passes.", key, ": '", printable(text),
-                    "' is no time of a pass; expected YYYY-MM-DD or YYYY-MM-DD/HH"),
+                    "' is not a time of a pass; expected YYYY-MM-DD or YYYY-MM-DD/HH"),
                 s.location(key));
   if (has_hour && !hourly)
     throw Error(ErrorCode::kConfig,
@@ -106,7 +106,7 @@ void check_pattern(const Section& s, const PassOptions& passes) {
   replace_marks(passes.path, [&](bool is_hour, const std::string& format) {
     has_day = has_day || !is_hour;
     if (formatted(format, time_of(passes, 0)).empty())
-      reject(str("'", format, "' is no format of a time, such as %Y%m%d or %H"));
+      reject(str("'", format, "' is not a format of a time, such as %Y%m%d or %H"));
     return "";
   });
   if (!has_day) reject("names no day; expected {day:%Y%m%d} in it");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "base/parallel.h"
 
@@ -30,7 +31,7 @@ void MemoryTable::read(std::span<const uint64_t> keys, MissingRow missing, std::
     std::vector<double> values;
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       std::byte* const to = rows + i * bytes;
-      if (found[i])
+      if (found[i] && !is_gone(keys[i], found[i]))
         std::memcpy(to, found[i], bytes);
       else if (missing == MissingRow::kInitial && !policy().waits())
         rules_.begin_row(keys[i], to, values);
@@ -42,6 +43,7 @@ void MemoryTable::read(std::span<const uint64_t> keys, MissingRow missing, std::
 
 void MemoryTable::insert(std::span<const uint64_t> keys, const std::byte* rows) {
   if (policy().waits()) return;
+  drop_gone(keys);
   std::vector<std::byte*> found(keys.size());
   records_.find(keys, found);
   std::vector<double> values;
@@ -61,6 +63,7 @@ void MemoryTable::insert(std::span<const uint64_t> keys, const std::byte* rows) 
 void MemoryTable::update(std::span<const uint64_t> keys, const Array& gradients,
                          const RowUpdate& inputs) {
   if (keys.empty()) return;
+  if (policy().waits()) drop_gone(keys);
   std::vector<std::byte*> rows(keys.size());
   records_.find(keys, rows);
   if (policy().waits()) {
@@ -145,6 +148,11 @@ void MemoryTable::admit(uint64_t key, const tables::KeyUse& use, int64_t step, i
   std::byte* place = nullptr;
   if (policy().counts_waiting() && (place = waiting_.find(key)))
     std::memcpy(&known, place, sizeof known);
+  if (place && is_gone(key, known)) {
+    known = {};
+    known.day = static_cast<float>(day);
+    ++dropped_.waiting;
+  }
   bool is_admitted = policy().use(known, use, day);
   if (is_admitted && policy().entry_chance)
     is_admitted = rules_.chance(key, step) < *policy().entry_chance;
@@ -162,6 +170,7 @@ void MemoryTable::admit(uint64_t key, const tables::KeyUse& use, int64_t step, i
 
 void MemoryTable::observe(std::span<const uint64_t> keys, std::span<const tables::KeyUse> uses,
                           int64_t step, int64_t day) {
+  if (policy().waits()) drop_gone(keys);
   std::vector<std::byte*> rows(keys.size());
   records_.find(keys, rows);
   // Rows that are added do not move others.
@@ -179,25 +188,66 @@ void MemoryTable::observe(std::span<const uint64_t> keys, std::span<const tables
   }
 }
 
-RowTable::Removed MemoryTable::end_day(int64_t ended, std::pair<int, int> shards) {
-  Removed out;
-  const tables::RowPolicy& policy = this->policy();
-  if (!policy.removes()) return out;
-  const int64_t of_shard = (policy.max_rows + tables::kShards - 1) / tables::kShards;
-  for (int shard = shards.first; shard < shards.second; ++shard) {
+void MemoryTable::begin_removal(int64_t ended, std::pair<int, int> shards) {
+  ensure(!ended_, "table '", spec().path, "': a removal is not over");
+  if (!policy().removes()) return;
+  ended_ = ended;
+  unswept_ = shards;
+  // Which rows of a shard have the highest scores is found by looking at all of them.
+  if (policy().max_rows == 0) return;
+  const Removed all = sweep(tables::kShards);
+  dropped_.rows += all.rows;
+  dropped_.waiting += all.waiting;
+}
+
+// A use after the end of the day has a later day, and such a row stays.
+bool MemoryTable::is_gone(uint64_t key, const std::byte* row) const {
+  if (!ended_) return false;
+  const int shard = tables::shard_of(key);
+  if (shard < unswept_.first || shard >= unswept_.second) return false;
+  const tables::RowStatistics of = statistics_of(row);
+  return of.day <= static_cast<float>(*ended_) && policy().is_removed(of, *ended_);
+}
+
+bool MemoryTable::is_gone(uint64_t key, const tables::Waiting& waiting) const {
+  if (!ended_ || policy().unseen_days == 0) return false;
+  const int shard = tables::shard_of(key);
+  return shard >= unswept_.first && shard < unswept_.second &&
+         *ended_ - static_cast<int64_t>(waiting.day) >= policy().unseen_days;
+}
+
+void MemoryTable::drop_gone(std::span<const uint64_t> keys) {
+  if (!ended_) return;
+  for (const uint64_t key : keys) {
+    const std::byte* const row = records_.find(key);
+    if (!row || !is_gone(key, row)) continue;
+    records_.erase(key);
+    if (tracks_changes()) deleted_.push_back(key);
+    ++dropped_.rows;
+  }
+}
+
+RowTable::Removed MemoryTable::sweep(int shards) {
+  Removed out = std::exchange(dropped_, {});
+  if (!ended_) return out;
+  const int64_t of_shard = (policy().max_rows + tables::kShards - 1) / tables::kShards;
+  for (; shards > 0 && unswept_.first < unswept_.second; --shards) {
+    const int shard = unswept_.first;
     out.rows += records_.erase_if(shard, [&](uint64_t key, const std::byte* row) {
-      const bool is_removed = policy.is_removed(statistics_of(row), ended);
+      const bool is_removed = is_gone(key, row);
       if (is_removed && tracks_changes()) deleted_.push_back(key);
       return is_removed;
     });
-    out.waiting += waiting_.erase_if(shard, [&](uint64_t, const std::byte* row) {
-      tables::Waiting key;
-      std::memcpy(&key, row, sizeof key);
-      return policy.unseen_days > 0 && ended - static_cast<int64_t>(key.day) >= policy.unseen_days;
+    out.waiting += waiting_.erase_if(shard, [&](uint64_t key, const std::byte* row) {
+      tables::Waiting waiting;
+      std::memcpy(&waiting, row, sizeof waiting);
+      return is_gone(key, waiting);
     });
-    if (policy.max_rows > 0 && records_.count(shard) > of_shard)
-      out.rows += keep_best(shard, of_shard, ended);
+    if (policy().max_rows > 0 && records_.count(shard) > of_shard)
+      out.rows += keep_best(shard, of_shard, *ended_);
+    ++unswept_.first;
   }
+  if (unswept_.first == unswept_.second) ended_.reset();
   return out;
 }
 
@@ -278,6 +328,8 @@ void MemoryTable::clear(uint64_t seed) {
   records_.clear();
   waiting_.clear();
   deleted_.clear();
+  ended_.reset();
+  dropped_ = {};
 }
 
 void MemoryTable::add(const TableContent& content, std::pair<int, int> shards) {
@@ -290,7 +342,8 @@ void MemoryTable::add(const TableContent& content, std::pair<int, int> shards) {
 
 void RowTable::observe(std::span<const uint64_t>, std::span<const tables::KeyUse>, int64_t,
                        int64_t) {}
-RowTable::Removed RowTable::end_day(int64_t, std::pair<int, int>) { return {}; }
+void RowTable::begin_removal(int64_t, std::pair<int, int>) {}
+RowTable::Removed RowTable::sweep(int) { return {}; }
 TableContent RowTable::waiting() const { return {}; }
 void RowTable::add_waiting(const TableContent&, std::pair<int, int>) {}
 std::string RowTable::write_changes(const std::string&, std::pair<int, int>, int64_t) const {

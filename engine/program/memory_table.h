@@ -2,6 +2,7 @@
 // The rows of a table in the memory of this process.
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -30,7 +31,8 @@ class MemoryTable final : public RowTable {
               const RowUpdate& inputs) override;
   void observe(std::span<const uint64_t> keys, std::span<const tables::KeyUse> uses, int64_t step,
                int64_t day) override;
-  Removed end_day(int64_t ended, std::pair<int, int> shards) override;
+  void begin_removal(int64_t ended, std::pair<int, int> shards) override;
+  Removed sweep(int shards) override;
   TableContent waiting() const override;
   int64_t waiting_count() const override { return waiting_.count(); }
   void add_waiting(const TableContent& content, std::pair<int, int> shards) override;
@@ -59,6 +61,11 @@ class MemoryTable final : public RowTable {
   void admit(uint64_t key, const tables::KeyUse& use, int64_t step, int64_t day,
              std::vector<double>& scratch);
 
+  /// Whether the end of a day has removed a row that is still in memory.
+  bool is_gone(uint64_t key, const std::byte* row) const;
+  bool is_gone(uint64_t key, const tables::Waiting& waiting) const;
+  /// Takes those of these keys out of memory, so that they can be added again.
+  void drop_gone(std::span<const uint64_t> keys);
   /// Notes that a row has changed since the last save.
   void mark(std::byte* row) const;
   bool is_changed(const std::byte* row) const;
@@ -66,6 +73,10 @@ class MemoryTable final : public RowTable {
   RowRecords rules_;
   /// Columns of the format are the further bytes, and then the mark of the last change.
   tables::RecordTable records_;
+  /// The day whose removal is not over, and the shards that are left.
+  std::optional<int64_t> ended_;
+  std::pair<int, int> unswept_ = {0, 0};
+  Removed dropped_;                ///< by `drop_gone`
   uint32_t mark_ = 1;              ///< of changes since the last save
   std::vector<uint64_t> deleted_;  ///< keys of rows that were removed since
   tables::RecordTable waiting_;

@@ -73,7 +73,16 @@ class RowTable {
   struct Removed {
     int64_t rows = 0, waiting = 0;
   };
-  virtual Removed end_day(int64_t ended, std::pair<int, int> shards);
+  Removed end_day(int64_t ended, std::pair<int, int> shards) {
+    begin_removal(ended, shards);
+    return sweep(tables::kShards);
+  }
+  /// The first part of it: from now on removed rows are as if they were absent. The last removal
+  /// must be over.
+  virtual void begin_removal(int64_t ended, std::pair<int, int> shards);
+  /// The second part: takes the removed rows of up to `shards` shards out of memory; gives how
+  /// many, with those that were dropped in between.
+  virtual Removed sweep(int shards);
   /// The keys that wait by rising keys, and as weight what is kept of them (tables::Waiting).
   virtual TableContent waiting() const;
   virtual int64_t waiting_count() const { return 0; }

@@ -151,6 +151,62 @@ TEST(RowTable, StatisticsAndWaitingKeysAreRestored) {
   }
 }
 
+TEST(RowTable, RemovedRowsAreAbsentBeforeTheyLeaveTheMemory) {
+  tables::RowPolicy policy;
+  policy.show = policy.click = tables::SampleNumber{1, ""};
+  policy.unseen_days = 1;
+  policy.decay = 0.5F;
+  for (const int64_t count : {1, 2}) {
+    policy.entry_count = count;
+    const auto adam = rule("adam");
+    MemoryTable lazy(spec_of(policy), adam, 7), at_once(spec_of(policy), adam, 7);
+    Keys all;
+    for (uint64_t key = 0; key < 4000; ++key) all.push_back(key);
+    RowTable::Removed removed, wanted;
+    int64_t step = 0;
+    for (int64_t day = 0; day < 6; ++day) {
+      // Some keys come every day, some now and then.
+      Keys keys;
+      for (const uint64_t key : all)
+        if (key % 7 == 0 || (key + static_cast<uint64_t>(day)) % 3 == 0) keys.push_back(key);
+      const std::vector<tables::KeyUse> uses(keys.size(), {1, 1, 1});
+      const std::vector<float> gradients(keys.size() * 3, 0.5F);
+      const Array gradient = Array::from<float>(gradients, {static_cast<int64_t>(keys.size()), 3});
+      for (int64_t part = 0; part < 2; ++part) {
+        ++step;
+        for (RowTable* each : {static_cast<RowTable*>(&lazy), static_cast<RowTable*>(&at_once)}) {
+          each->insert(keys);
+          each->update(keys, gradient, {.rate = 0.1, .step = step});
+          each->observe(keys, uses, step, day);
+        }
+        EXPECT_EQ(read(lazy, all, MissingRow::kInitial), read(at_once, all, MissingRow::kInitial));
+        const RowTable::Removed some = lazy.sweep(100);
+        removed.rows += some.rows;
+        removed.waiting += some.waiting;
+      }
+      const RowTable::Removed rest = lazy.sweep(tables::kShards);
+      removed.rows += rest.rows;
+      removed.waiting += rest.waiting;
+      lazy.begin_removal(day, {0, tables::kShards});
+      const RowTable::Removed now = at_once.end_day(day, {0, tables::kShards});
+      wanted.rows += now.rows;
+      wanted.waiting += now.waiting;
+      EXPECT_EQ(read(lazy, all), read(at_once, all)) << day;
+    }
+    const RowTable::Removed rest = lazy.sweep(tables::kShards);
+    EXPECT_EQ(removed.rows + rest.rows, wanted.rows);
+    EXPECT_EQ(removed.waiting + rest.waiting, wanted.waiting);
+    EXPECT_GT(wanted.rows, 0);
+    EXPECT_EQ(values(lazy.content().keys), values(at_once.content().keys));
+    EXPECT_EQ(values(lazy.content().weight), values(at_once.content().weight));
+    for (size_t i = 0; i < 3; ++i)
+      EXPECT_EQ(values(lazy.content().statistics.at(i).second),
+                values(at_once.content().statistics.at(i).second));
+    EXPECT_EQ(values(lazy.waiting().keys), values(at_once.waiting().keys));
+    EXPECT_EQ(values(lazy.waiting().weight), values(at_once.waiting().weight));
+  }
+}
+
 TEST(RowTable, OneSumOfSquaresForARowIsThatOfTheFormula) {
   tables::RowPolicy policy;
   policy.row_moment = 3;

@@ -417,6 +417,7 @@ void Trainer::Impl::finish(TrainResult& result) {
   result.checkpoint = checkpoint();
   complete_checkpoint();
   if (communicator_->is_root()) write_skipped();
+  for (const std::string& line : session_->tables().take_removals()) observer_.note(line);
   for (const std::string& line : session_->tables().summary()) observer_.note(line);
   for (const data::Loader* loader : {loader_.get(), valid_loader_.get(), test_loader_.get()})
     if (loader)

@@ -16,7 +16,7 @@ namespace {
 
 constexpr auto kPoll = std::chrono::milliseconds(100);
 /// How far from the first pass one is looked for that a run can begin or continue with.
-constexpr int64_t kMostPasses = 100'000;
+constexpr int64_t kMaxPasses = 100'000;
 
 data::CsvFileOptions& records_of(data::DataConfig& config) {
   return std::get<data::CsvFileOptions>(config.train.source);
@@ -26,7 +26,7 @@ data::CsvFileOptions& records_of(data::DataConfig& config) {
 
 void Trainer::Impl::find_first_pass() {
   const data::PassOptions& passes = *config_.data.passes;
-  const int64_t count = std::min(passes.count.value_or(kMostPasses), kMostPasses);
+  const int64_t count = std::min(passes.count.value_or(kMaxPasses), kMaxPasses);
   const auto begun = Clock::now();
   for (bool told = false;; told = true) {
     for (int64_t number = 0; number < count; ++number) {

@@ -133,7 +133,7 @@ void Trainer::Impl::check_table_policies() const {
 void Trainer::Impl::end_table_day() {
   Tables& tables = session_->tables();
   if (!tables.has_days()) return;
-  for (const std::string& line : tables.end_day()) observer_.note(line);
+  tables.end_day();
   state_.table_day = tables.day();
 }
 
@@ -174,6 +174,8 @@ bool Trainer::Impl::run_step(int64_t total, bool reads_loss) {
   if (config_.data.passes && batch->last_of_epoch) end_pass_days(state_.position.epoch);
   if (!config_.data.passes && due(config_.table_day, batch->last_of_epoch)) end_table_day();
   if (!last && due(config_.checkpoint, batch->last_of_epoch)) checkpoint();
+  session_->tables().sweep_some();
+  for (const std::string& line : session_->tables().take_removals()) observer_.note(line);
   advance_checkpoint();
   return true;
 }

@@ -16,7 +16,9 @@ using program::table_weight;
 
 namespace {
 constexpr int64_t kRowsGrain = 4096;
-}
+/// Steps after the end of a day in which removed rows are taken out of memory.
+constexpr int kSweeps = 128;
+}  // namespace
 
 void Tables::open(const program::TableSpec& spec) {
   if (!rejection_.empty()) fail(ErrorCode::kConfig, "sparse_embedding: ", rejection_);
@@ -110,21 +112,49 @@ bool Tables::has_days() const {
   });
 }
 
-std::vector<std::string> Tables::end_day() {
-  std::vector<std::string> out;
+void Tables::end_day() {
+  finish_removal();
   // Rows that were announced were read before rows are removed.
   announced_ = answered_ = false;
   for (auto& [path, entry] : tables_) {
-    const RowTable::Removed removed = entry.table->end_day(day_, exchange_.own_shards());
-    const int64_t rows = exchange_.sum(removed.rows), waiting = exchange_.sum(removed.waiting),
+    entry.removed = {};
+    entry.table->begin_removal(day_, exchange_.own_shards());
+  }
+  sweeps_left_ = kSweeps;
+  ++day_;
+}
+
+void Tables::sweep_some() {
+  if (sweeps_left_ == 0) return;
+  sweep(tables::kShards / kSweeps);
+  if (--sweeps_left_ == 0) note_removals();
+}
+
+void Tables::finish_removal() {
+  if (sweeps_left_ == 0) return;
+  sweep(tables::kShards);
+  sweeps_left_ = 0;
+  note_removals();
+}
+
+void Tables::sweep(int shards) {
+  for (auto& [path, entry] : tables_) {
+    const RowTable::Removed some = entry.table->sweep(shards);
+    entry.removed.rows += some.rows;
+    entry.removed.waiting += some.waiting;
+  }
+}
+
+void Tables::note_removals() {
+  for (auto& [path, entry] : tables_) {
+    const int64_t rows = exchange_.sum(entry.removed.rows),
+                  waiting = exchange_.sum(entry.removed.waiting),
                   left = exchange_.sum(entry.table->count());
     if (rows + waiting == 0) continue;
-    out.push_back(str("table ", path, ": removed ", rows, " rows",
-                      waiting > 0 ? str(" and ", waiting, " waiting keys") : "", " after day ",
-                      day_, ", ", left, " rows are left"));
+    removals_.push_back(str("table ", path, ": removed ", rows, " rows",
+                            waiting > 0 ? str(" and ", waiting, " waiting keys") : "",
+                            " after day ", day_ - 1, ", ", left, " rows are left"));
   }
-  ++day_;
-  return out;
 }
 
 bool Tables::is_trained(const std::string& path) const {

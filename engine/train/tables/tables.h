@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "formats/safetensors.h"
@@ -104,8 +105,15 @@ class Tables final : public program::TableHost {
   void set_day(int64_t day) { day_ = day; }
   /// Whether the end of a day can change a table.
   bool has_days() const;
-  /// Ends a day; gives a line for each table from which something was removed.
-  std::vector<std::string> end_day();
+  /// Ends a day: rows that it removes are as if they were absent. The steps that follow take them
+  /// out of memory, some shards in each.
+  void end_day();
+  /// A part of that, after a step.
+  void sweep_some();
+  /// All that is left of it. What looks at whole tables calls it.
+  void finish_removal();
+  /// A line for each table and day after which rows were removed, since the last call.
+  std::vector<std::string> take_removals() { return std::exchange(removals_, {}); }
 
   // Files. All ranks must call those that are not const.
   /// Which parts of tables are wanted.
@@ -175,6 +183,7 @@ class Tables final : public program::TableHost {
     std::vector<uint64_t> merged_keys;  ///< of this owner, by shard and key
     Array merged;                       ///< their gradients
     std::vector<tables::KeyUse> merged_uses;
+    RowTable::Removed removed;  ///< of the removal at hand, on this rank
   };
   using Which = StepKeys Entry::*;
   struct Use {
@@ -192,6 +201,8 @@ class Tables final : public program::TableHost {
   void push();
   /// Adds the gradients of the ranks.
   void merge(Entry& entry, const RankMessages& gradients, std::vector<size_t>& at) const;
+  void sweep(int shards);
+  void note_removals();
   /// Divides the gradients of the step by the shows of their keys.
   static void divide_by_shows(Entry& entry);
   /// The rows of all ranks by rising keys, on rank 0; on the others only types and shapes.
@@ -214,6 +225,8 @@ class Tables final : public program::TableHost {
   std::vector<TablePolicy> policies_;
   std::optional<std::map<std::string, Array>> fields_;
   int64_t day_ = 0;
+  int sweeps_left_ = 0;  ///< steps that are left of a removal
+  std::vector<std::string> removals_;
   int64_t most_deltas_ = 0, saved_step_ = -1;
   mutable TableExchange exchange_;
   std::map<std::string, Entry> tables_;

@@ -109,12 +109,14 @@ bool Tables::is_large(const RowTable& table) const {
 }
 
 bool Tables::has_own_files() {
+  finish_removal();
   bool any = false;
   for (auto& [path, entry] : tables_) any = is_large(*entry.table) || any;
   return any;
 }
 
 program::ParameterStore Tables::with_tables(const program::ParameterStore& store, Saved saved) {
+  finish_removal();
   program::ParameterStore out = store;
   for (const auto& [path, entry] : tables_) {
     if (saved == Saved::kInline && is_large(*entry.table)) continue;
@@ -160,6 +162,7 @@ std::optional<std::string> Tables::base_of_delta(const std::string& folder,
 }
 
 std::vector<std::string> Tables::write_own_files(const std::string& folder, int64_t step) {
+  finish_removal();
   std::vector<std::string> out;
   // Collects what the ranks have written below a folder of the checkpoint.
   const auto finish = [&](const fs::path& below, const tables::TableFormat& format,
@@ -291,6 +294,7 @@ Tables::Contents Tables::contents_of(const formats::SafetensorsReader& weights,
 }
 
 void Tables::restore(const Contents& contents) {
+  sweeps_left_ = 0;
   announced_ = answered_ = false;
   for (const auto& [path, parts] : contents) {
     RowTable& table = *tables_.at(path).table;
