@@ -341,10 +341,11 @@ void set_until(const std::string& text, train::TrainOptions& options) {
 
 /// The transport of a run of several processes, which the config may name; null for one.
 std::shared_ptr<comm::Transport> join_run(const comm::Membership& membership,
-                                          const std::string& transport) {
+                                          const KindChoice& transport) {
   if (membership.size == 1) return nullptr;
-  if (!transport.empty()) ::setenv("PADDLE_TRANSPORT", transport.c_str(), 0);
+  if (!transport.name.empty()) ::setenv("PADDLE_TRANSPORT", transport.name.c_str(), 0);
   comm::JoinOptions options = comm::JoinOptions::from_environment();
+  options.transport = transport;
   options.notice = [](const std::string& line) { cli::print_note(line); };
   if (!membership.source.empty() && membership.rank == 0)
     cli::print_note(str("rank 0 of ", membership.size, ", as ", membership.source,

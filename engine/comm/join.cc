@@ -40,6 +40,15 @@ Registry<TransportKind>::Handle transport_in_environment() {
   return kind;
 }
 
+/// The options of the chosen kind: those of the config where it names the same one.
+KindOptions options_of(const TransportKind& kind, const KindChoice& configured) {
+  if (configured.name == kind.name) return configured.options;
+  if (const std::string key = required_key(kind.keys); !key.empty())
+    fail(ErrorCode::kUsage, "PADDLE_TRANSPORT: ", kind.name, " needs the key '", key,
+         "', which only a config gives: parallel.transport: {kind: ", kind.name, ", ", key, ": …}");
+  return default_options(kind.keys);
+}
+
 }  // namespace
 
 JoinOptions JoinOptions::from_environment() {
@@ -53,6 +62,7 @@ JoinOptions JoinOptions::from_environment() {
 std::shared_ptr<Transport> join(const Membership& m, const JoinOptions& options) {
   const Registry<TransportKind>::Handle transport = transport_in_environment();
   const std::string& kind = transport->name;
+  KindOptions kind_options = options_of(*transport, options.transport);
   std::unique_ptr<RendezvousThread> host;
   if (!m.source.empty() && m.rank == 0)
     host = std::make_unique<RendezvousThread>(m.size, m.rendezvous, m.token, options.dead_after,
@@ -141,7 +151,8 @@ std::shared_ptr<Transport> join(const Membership& m, const JoinOptions& options)
                           .hosts = std::move(hosts),
                           .options = std::move(process),
                           .rendezvous = std::move(rendezvous),
-                          .host = std::move(host)});
+                          .host = std::move(host),
+                          .kind_options = std::move(kind_options)});
 }
 
 }  // namespace paddle::comm

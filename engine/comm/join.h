@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/kind_options.h"
 #include "comm/membership.h"
 #include "comm/transport.h"
 
@@ -22,6 +23,9 @@ struct JoinOptions {
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
   /// Gets what rank 0 notices about the others where paddle-launch has not started them.
   std::function<void(const std::string&)> notice;
+
+  /// For the transport if it is this kind; PADDLE_TRANSPORT may choose another one.
+  KindChoice transport = {};
 
   /// With what the environment says. kUsage for anything but numbers.
   static JoinOptions from_environment();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/kind_options.h"
 #include "base/registry.h"
 #include "comm/process_transport.h"
 #include "comm/rendezvous.h"
@@ -21,6 +22,7 @@ struct JoinedRank {
   ProcessOptions options = {};
   Socket rendezvous = {};
   std::unique_ptr<RendezvousThread> host = {};  ///< the rendezvous if it is in this process
+  KindOptions kind_options = {};                ///< of the kind of transport
 };
 
 struct TransportKind {
@@ -29,6 +31,7 @@ struct TransportKind {
   /// Makes the transport of a rank, over the connections or instead of them. kDevice or kUsage if
   /// that is impossible here.
   std::function<std::shared_ptr<Transport>(JoinedRank joined)> open = {};
+  std::vector<KindKey> keys = {};  ///< in a config, besides `kind`
 };
 
 /// "auto", "tcp", "gloo" and "mpi"; more may be added while the program runs, before it joins a

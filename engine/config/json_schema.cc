@@ -178,6 +178,7 @@ class JsonSchemaWriter {
       form["required"].push_back(spec.key_);
       forms.push_back(std::move(form));
     }
+    if (spec.otherwise_) forms.push_back(object(*spec.otherwise_));
   }
 };
 

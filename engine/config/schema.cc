@@ -64,6 +64,11 @@ Spec Spec::choice(std::string key, std::vector<std::pair<std::string, Schema>> s
   return spec;
 }
 
+Spec& Spec::otherwise(Schema schema) {
+  otherwise_ = std::make_shared<Schema>(std::move(schema));
+  return *this;
+}
+
 Spec Spec::named(std::string what, std::vector<std::pair<std::string, Spec>> values) {
   Spec spec(Type::kNamed);
   spec.key_ = std::move(what);
@@ -312,6 +317,7 @@ void Spec::resolve_choice(Node& node, const std::string& path, Diagnostics& diag
     return reject(node, str("expected ", expectation(), ", found ", node.describe()));
   }
   const Node* chosen = node.find(key_);
+  if (!chosen && otherwise_) return otherwise_->resolve(node, path, diagnostics);
   if (!chosen) return reject(node, str("'", key_, "' is missing: one of ", join(names, ", ")));
   for (const auto& [name, schema] : schemas_) {
     if (!chosen->is_scalar() || chosen->text != name) continue;

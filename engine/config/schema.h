@@ -59,6 +59,8 @@ class Spec {
   static Spec map_of(Spec value);
   /// A map whose `key` decides the schema of its other keys; a bare word stands for `{key: word}`.
   static Spec choice(std::string key, std::vector<std::pair<std::string, Schema>> schemas);
+  /// Of a choice: the schema of a map without the key.
+  Spec& otherwise(Schema schema);
   /// A map of one key out of several, each with values of its own: `{resize: {height: 8}}`. `what`
   /// is what the keys are, for messages: "transform".
   static Spec named(std::string what, std::vector<std::pair<std::string, Spec>> values);
@@ -121,7 +123,8 @@ class Spec {
   std::vector<std::string> words_;
   std::string key_;  ///< of kChoice; of kNamed what its keys, which are words_, are
   std::vector<std::pair<std::string, std::shared_ptr<Schema>>> schemas_;  ///< kMap has one
-  std::vector<Spec> inner_;  ///< of kList, kMapOf, kNamed
+  std::shared_ptr<Schema> otherwise_;  ///< of kChoice; may be null
+  std::vector<Spec> inner_;            ///< of kList, kMapOf, kNamed
   std::vector<Spec> others_;
 };
 

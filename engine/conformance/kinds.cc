@@ -1,5 +1,9 @@
 #include "conformance/kinds.h"
 
+#include <algorithm>
+
+#include "comm/transport_kind.h"
+#include "config/kind_keys.h"
 #include "conformance/compilers.h"
 #include "conformance/devices.h"
 #include "conformance/readers.h"
@@ -8,6 +12,31 @@
 
 namespace paddle::conformance {
 
+namespace {
+
+/// The options of a kind from those of `given` that it declares; nothing, and the reason for which
+/// it is left out, if it needs more.
+std::optional<KindOptions> options_of(const std::vector<KindKey>& keys,
+                                      const std::vector<std::string>& given, std::string& why) {
+  config::Node map = config::parse_document("{}", "--key");
+  for (const std::string& text : given) {
+    const auto [name, value] = key_and_value(text);
+    if (std::ranges::find(keys, name, &KindKey::name) != keys.end())
+      map.set(name, config::make_scalar(value, map.source));
+  }
+  for (const KindKey& key : keys)
+    if (key.required && !map.find(key.name)) {
+      why = str("it needs the key '", key.name, "': --key ", key.name, "=VALUE");
+      return std::nullopt;
+    }
+  config::Diagnostics diagnostics;
+  config::schema_of(keys).resolve(map, "--key", diagnostics);
+  diagnostics.raise();
+  return config::options_of(keys, config::Section(map));
+}
+
+}  // namespace
+
 std::vector<KindCheck> kind_checks(const Kinds& kinds, const Extent& extent,
                                    const std::vector<std::string>& keys) {
   std::vector<KindCheck> out;
@@ -15,15 +44,24 @@ std::vector<KindCheck> kind_checks(const Kinds& kinds, const Extent& extent,
     for (const DeviceCheck& check : device_checks())
       out.push_back({check.group, str(name, "/", check.name),
                      [=] { return check_device(name, check, extent); }});
+  // The plug-in is loaded in the processes of the checks only, so its kinds are found there.
   for (const std::string& name : kinds.transports)
     for (const std::string& check : transport_checks(extent))
-      out.push_back({"transports", str(name, "/", check),
-                     [=] { return check_transport(name, check, extent); }});
+      out.push_back({"transports", str(name, "/", check), [=]() -> std::string {
+                       const auto kind = comm::transport_kinds().find(name);
+                       if (!kind) return "it is not registered";
+                       std::string why;
+                       const auto options = options_of(kind->keys, keys, why);
+                       return options ? check_transport({name, *options}, check, extent) : why;
+                     }});
   for (const std::string& name : kinds.tables)
     for (const std::string& check : table_checks(extent))
-      out.push_back({"tables", str(name, "/", check), [=] {
+      out.push_back({"tables", str(name, "/", check), [=]() -> std::string {
                        const auto kind = program::table_kinds().find(name);
-                       return kind ? check_table(*kind, check, extent) : "it is not registered";
+                       if (!kind) return "it is not registered";
+                       std::string why;
+                       const auto options = options_of(kind->keys, keys, why);
+                       return options ? check_table(*kind, *options, check, extent) : why;
                      }});
   for (const std::string& name : kinds.compilers)
     for (const std::string& check : compiler_checks())

@@ -24,12 +24,8 @@ DatasetPtr open(const std::string& kind, const std::vector<std::string>& keys) {
   config::Node node = config::parse_document("{}", "--key");
   node.set("kind", config::make_scalar(kind, node.source));
   for (const std::string& key : keys) {
-    const size_t sign = key.find('=');
-    if (sign == std::string::npos || sign == 0)
-      fail(ErrorCode::kUsage, "--key: expected KEY=VALUE, found '", key, "'");
-    std::string value = key.substr(sign + 1);
-    if (std::filesystem::exists(value)) value = std::filesystem::absolute(value).string();
-    node.set(key.substr(0, sign), config::make_scalar(value, node.source));
+    const auto [name, value] = key_and_value(key);
+    node.set(name, config::make_scalar(value, node.source));
   }
   config::Diagnostics diagnostics;
   data::dataset_spec().resolve(node, "data", diagnostics);
@@ -106,6 +102,26 @@ std::string check_order(const Dataset& dataset, const Extent& extent) {
                     numbers, "in another order");
 }
 
+/// A stream that is opened again continues from a place that it gave.
+std::string check_place(const std::string& kind, const std::vector<std::string>& keys,
+                        const Extent& extent) {
+  const DatasetPtr dataset = open(kind, keys);
+  const std::vector<int64_t> numbers = chosen(*dataset, extent);
+  const data::ReadContext context{extent.seed, 1};
+  const Samples expected = read_all(*dataset, numbers, context, numbers);
+  for (size_t i = 0; i < numbers.size(); i += numbers.size() / 7 + 1) {
+    const std::string place = dataset->place_before(1, numbers[i]);
+    if (place.empty()) continue;  // no stream
+    const DatasetPtr again = open(kind, keys);
+    again->go_to(place);
+    for (size_t k = i; k < numbers.size(); ++k)
+      if (bytes_of(*again, numbers[k], context) != expected[k])
+        return str("sample ", numbers[k],
+                   " is another one after seek to the position of an earlier one");
+  }
+  return "";
+}
+
 /// A run that is continued opens the data again, and begins anywhere in an epoch.
 std::string check_resume(const std::string& kind, const std::vector<std::string>& keys,
                          const Extent& extent) {
@@ -125,7 +141,7 @@ std::string check_resume(const std::string& kind, const std::vector<std::string>
         return str("sample ", numbers[i], " of epoch ", context.epoch,
                    " is another one after the data was opened again");
   }
-  return "";
+  return check_place(kind, keys, extent);
 }
 
 std::string check_threads(const Dataset& dataset, const Extent& extent) {
@@ -172,6 +188,15 @@ std::string check_fingerprint(const std::string& kind, const std::vector<std::st
 }
 
 }  // namespace
+
+std::pair<std::string, std::string> key_and_value(const std::string& key) {
+  const size_t sign = key.find('=');
+  if (sign == std::string::npos || sign == 0)
+    fail(ErrorCode::kUsage, "--key: expected KEY=VALUE, found '", key, "'");
+  std::string value = key.substr(sign + 1);
+  if (std::filesystem::exists(value)) value = std::filesystem::absolute(value).string();
+  return {key.substr(0, sign), value};
+}
 
 std::vector<std::string> reader_checks() {
   return {"describe", "order", "resume", "threads", "fingerprint", "close"};

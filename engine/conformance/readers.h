@@ -3,11 +3,16 @@
 // whatever was read before, and by whichever thread.
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/calls.h"
 
 namespace paddle::conformance {
+
+/// The name and the value of "path=rows.fvecs"; files that are there as absolute paths. kUsage for
+/// other forms.
+std::pair<std::string, std::string> key_and_value(const std::string& key);
 
 /// "describe", "order", …
 std::vector<std::string> reader_checks();

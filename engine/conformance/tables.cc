@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "conformance/temporary_folder.h"
 #include "optim/optimizer.h"
 #include "program/memory_table.h"
 #include "tensor/random.h"
@@ -51,25 +52,6 @@ std::vector<std::byte> rows_of(const RowTable& table, const Keys& keys, MissingR
   table.read(keys, missing, out.data());
   return out;
 }
-
-/// A folder that is removed with this.
-class TemporaryFolder {
- public:
-  TemporaryFolder()
-      : path_((std::filesystem::temp_directory_path() / "paddle-tables-XXXXXX").string()) {
-    if (!::mkdtemp(path_.data())) fail(ErrorCode::kDevice, path_, ": cannot be made");
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 /// Where two tables differ; "" if they have the same rows and states.
 std::string difference(const RowTable& table, const RowTable& expected) {
@@ -164,13 +146,14 @@ std::string run_history(RowTable& table, RowTable& expected, uint64_t seed, int 
   return difference(table, expected);
 }
 
-std::string check_history(const TableKind& kind, const std::string& name, const Extent& extent) {
+std::string check_history(const TableKind& kind, const KindOptions& options,
+                          const std::string& name, const Extent& extent) {
   for (const DType dtype : {DType::kF32, DType::kF64})
     for (const DType key : {DType::kI64, DType::kU64})
       for (const int64_t width : {1, 3, 16}) {
         const TableSpec spec = spec_of(dtype, width, key);
         const RulePtr optimizer = rule(name);
-        const auto table = kind.open(spec, optimizer, extent.seed);
+        const auto table = kind.open(spec, optimizer, extent.seed, options);
         MemoryTable expected(spec, optimizer, extent.seed);
         const std::string wrong =
             run_history(*table, expected, extent.seed + static_cast<uint64_t>(width),
@@ -182,9 +165,9 @@ std::string check_history(const TableKind& kind, const std::string& name, const 
 }
 
 /// An empty table: nothing is there, reading adds nothing, and keys may repeat.
-std::string check_empty(const TableKind& kind, const Extent& extent) {
+std::string check_empty(const TableKind& kind, const KindOptions& options, const Extent& extent) {
   const TableSpec spec = spec_of(DType::kF32, 4, DType::kI64);
-  const auto table = kind.open(spec, rule("adam"), extent.seed);
+  const auto table = kind.open(spec, rule("adam"), extent.seed, options);
   MemoryTable expected(spec, rule("adam"), extent.seed);
   const Keys keys = {5, 5, uint64_t(-1), uint64_t{1} << 63};
   for (const MissingRow missing : {MissingRow::kZero, MissingRow::kInitial})
@@ -198,9 +181,9 @@ std::string check_empty(const TableKind& kind, const Extent& extent) {
 }
 
 /// Many rows: memory that grows, and blocks of records.
-std::string check_many(const TableKind& kind, const Extent& extent) {
+std::string check_many(const TableKind& kind, const KindOptions& options, const Extent& extent) {
   const TableSpec spec = spec_of(DType::kF32, 8, DType::kU64);
-  const auto table = kind.open(spec, rule("adagrad"), extent.seed);
+  const auto table = kind.open(spec, rule("adagrad"), extent.seed, options);
   MemoryTable expected(spec, rule("adagrad"), extent.seed);
   Keys keys(extent.quick ? 30000 : 500000);
   for (size_t i = 0; i < keys.size(); ++i) keys[i] = mix64(i);
@@ -214,9 +197,9 @@ std::string check_many(const TableKind& kind, const Extent& extent) {
 }
 
 /// Rows are read by several threads at a time.
-std::string check_threads(const TableKind& kind, const Extent& extent) {
+std::string check_threads(const TableKind& kind, const KindOptions& options, const Extent& extent) {
   const TableSpec spec = spec_of(DType::kF64, 5, DType::kI64);
-  const auto table = kind.open(spec, rule("sgd"), extent.seed);
+  const auto table = kind.open(spec, rule("sgd"), extent.seed, options);
   Keys keys(5000);
   for (size_t i = 0; i < keys.size(); ++i) keys[i] = i * i;
   table->insert(std::span(keys).first(2500));
@@ -236,12 +219,12 @@ std::string check_threads(const TableKind& kind, const Extent& extent) {
 }
 
 /// Two tables of a run do not share rows.
-std::string check_two(const TableKind& kind, const Extent& extent) {
+std::string check_two(const TableKind& kind, const KindOptions& options, const Extent& extent) {
   const TableSpec spec = spec_of(DType::kF32, 2, DType::kI64);
   TableSpec other = spec;
   other.path = "other";
-  const auto a = kind.open(spec, rule("sgd"), extent.seed),
-             b = kind.open(other, rule("sgd"), extent.seed);
+  const auto a = kind.open(spec, rule("sgd"), extent.seed, options),
+             b = kind.open(other, rule("sgd"), extent.seed, options);
   MemoryTable x(spec, rule("sgd"), extent.seed), y(other, rule("sgd"), extent.seed);
   const Keys some = {1, 2, 3}, more = {3, 4};
   for (RowTable* each : {a.get(), static_cast<RowTable*>(&x)}) each->insert(some);
@@ -262,11 +245,11 @@ std::vector<std::pair<std::string, std::string>> files_of(const std::string& fol
 }
 
 /// Checkpoints have the bytes of those of the table in memory, and each is restored from them.
-std::string check_files(const TableKind& kind, const Extent& extent) {
+std::string check_files(const TableKind& kind, const KindOptions& options, const Extent& extent) {
   namespace fs = std::filesystem;
   const TableSpec spec = spec_of(DType::kF32, 3, DType::kI64);
   const RulePtr optimizer = rule("adam");
-  const auto table = kind.open(spec, optimizer, extent.seed);
+  const auto table = kind.open(spec, optimizer, extent.seed, options);
   MemoryTable expected(spec, optimizer, extent.seed);
   if (std::string wrong = run_history(*table, expected, extent.seed, 20, false); !wrong.empty())
     return wrong;
@@ -281,7 +264,7 @@ std::string check_files(const TableKind& kind, const Extent& extent) {
     return files_of(to);
   };
   if (write(*table, "a") != write(expected, "b")) return "the files of a checkpoint differ";
-  const auto again = kind.open(spec, optimizer, extent.seed);
+  const auto again = kind.open(spec, optimizer, extent.seed, options);
   again->insert(Keys{123456789});
   again->clear(extent.seed);
   for (int part = 0; part < 3; ++part)
@@ -301,14 +284,15 @@ std::vector<std::string> table_checks(const Extent&) {
   return out;
 }
 
-std::string check_table(const TableKind& kind, const std::string& check, const Extent& extent) {
+std::string check_table(const TableKind& kind, const KindOptions& options, const std::string& check,
+                        const Extent& extent) {
   if (check.starts_with("history/"))
-    return check_history(kind, check.substr(std::string_view("history/").size()), extent);
-  if (check == "empty") return check_empty(kind, extent);
-  if (check == "many") return check_many(kind, extent);
-  if (check == "threads") return check_threads(kind, extent);
-  if (check == "two") return check_two(kind, extent);
-  if (check == "files") return check_files(kind, extent);
+    return check_history(kind, options, check.substr(std::string_view("history/").size()), extent);
+  if (check == "empty") return check_empty(kind, options, extent);
+  if (check == "many") return check_many(kind, options, extent);
+  if (check == "threads") return check_threads(kind, options, extent);
+  if (check == "two") return check_two(kind, options, extent);
+  if (check == "files") return check_files(kind, options, extent);
   fail(ErrorCode::kUsage, "there is no check '", check, "' of tables");
 }
 

@@ -13,7 +13,7 @@ namespace paddle::conformance {
 /// "history/adam", "files", …
 std::vector<std::string> table_checks(const Extent& extent);
 /// "" or what is wrong.
-std::string check_table(const program::TableKind& kind, const std::string& check,
-                        const Extent& extent);
+std::string check_table(const program::TableKind& kind, const KindOptions& options,
+                        const std::string& check, const Extent& extent);
 
 }  // namespace paddle::conformance

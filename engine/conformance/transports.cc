@@ -49,11 +49,12 @@ struct Run {
 };
 
 /// Joins ranks of this process over the transport; "" or the first thing that is wrong.
-std::string run_ranks(const std::string& kind, int ranks, std::chrono::milliseconds timeout,
+std::string run_ranks(const KindChoice& kind, int ranks, std::chrono::milliseconds timeout,
                       const Body& body) {
-  ::setenv("PADDLE_TRANSPORT", kind.c_str(), 1);
+  ::setenv("PADDLE_TRANSPORT", kind.name.c_str(), 1);
   const auto run = std::make_shared<Run>(ranks);
-  const comm::JoinOptions options{.join_timeout = kTimeout, .timeout = timeout, .notice = {}};
+  const comm::JoinOptions options{
+      .join_timeout = kTimeout, .timeout = timeout, .notice = {}, .transport = kind};
   for (int rank = 0; rank < ranks; ++rank)
     std::thread([run, rank, ranks, options, body] {
       forbid_parallel_regions_on_this_thread();
@@ -182,7 +183,7 @@ Bytes collective_results(Communicator& c, const Extent& extent) {
   return out;
 }
 
-std::string check_collectives(const std::string& kind, int ranks, const Extent& extent) {
+std::string check_collectives(const KindChoice& kind, int ranks, const Extent& extent) {
   std::vector<Bytes> expected(static_cast<size_t>(ranks));
   comm::simulate(ranks, [&](const std::shared_ptr<Communicator>& c) {
     expected[static_cast<size_t>(c->rank())] = collective_results(*c, extent);
@@ -251,7 +252,7 @@ std::string exchange_with_all(Transport& t, size_t bytes) {
   return "";
 }
 
-std::string check_sizes(const std::string& kind, int ranks, const Extent& extent) {
+std::string check_sizes(const KindChoice& kind, int ranks, const Extent& extent) {
   const size_t largest = size_t{extent.quick ? 1u : 64u} << 20;
   return run_ranks(kind, ranks, kTimeout, [largest](const auto& transport) {
     std::string wrong;
@@ -269,7 +270,7 @@ Bytes message(int from, uint32_t tag, size_t number) {
 }
 
 /// Messages of several tags, taken in another order than posted, with exchanges between.
-std::string check_messages(const std::string& kind, int ranks) {
+std::string check_messages(const KindChoice& kind, int ranks) {
   return run_ranks(kind, ranks, kTimeout, [](const auto& transport) -> std::string {
     Transport& t = *transport;
     constexpr uint32_t kTags = 3;
@@ -326,7 +327,7 @@ void exchange_one(Transport& t, Exchange kind, size_t bytes) {
 
 /// Ranks whose programs differ: by the number of bytes, or the kind of the exchange. The first to
 /// notice ends the run for the other.
-std::string check_mismatch(const std::string& kind) {
+std::string check_mismatch(const KindChoice& kind) {
   for (const bool by_size : {true, false}) {
     const auto noticed = std::make_shared<std::atomic<int>>(0);
     std::string wrong =
@@ -351,7 +352,7 @@ std::string check_mismatch(const std::string& kind) {
   return "";
 }
 
-std::string check_abort(const std::string& kind) {
+std::string check_abort(const KindChoice& kind) {
   return run_ranks(kind, 3, kTimeout, [](const auto& t) -> std::string {
     if (t->rank() == 0) {
       std::this_thread::sleep_for(200ms);
@@ -368,7 +369,7 @@ std::string check_abort(const std::string& kind) {
   });
 }
 
-std::string check_timeout(const std::string& kind) {
+std::string check_timeout(const KindChoice& kind) {
   return run_ranks(kind, 2, kShortTimeout, [](const auto& t) -> std::string {
     if (t->rank() == 1) {
       std::this_thread::sleep_for(3s);
@@ -379,7 +380,7 @@ std::string check_timeout(const std::string& kind) {
 }
 
 /// A rank that ends with an error wakes up those that wait for it.
-std::string check_lost_rank(const std::string& kind) {
+std::string check_lost_rank(const KindChoice& kind) {
   return run_ranks(kind, 3, kTimeout, [](const auto& t) -> std::string {
     exchange_with_all(*t, 10);
     if (t->rank() == 2) {
@@ -396,7 +397,7 @@ std::string check_lost_rank(const std::string& kind) {
 }
 
 /// Messages that were posted before a rank closes still arrive.
-std::string check_close(const std::string& kind) {
+std::string check_close(const KindChoice& kind) {
   return run_ranks(kind, 3, kTimeout, [](const auto& t) -> std::string {
     const size_t bytes = 300000;
     if (t->rank() == 0) {
@@ -422,7 +423,7 @@ std::vector<std::string> transport_checks(const Extent& extent) {
   return out;
 }
 
-std::string check_transport(const std::string& kind, const std::string& check,
+std::string check_transport(const KindChoice& kind, const std::string& check,
                             const Extent& extent) {
   const size_t slash = check.find('/');
   const std::string name = check.substr(0, slash);

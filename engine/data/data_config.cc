@@ -201,6 +201,12 @@ DataConfig read_data(const Section& s, uint64_t seed, config::Diagnostics& diagn
     });
   if (s.has("valid")) diagnostics.guard([&] { c.valid = read_dataset(s.section("valid")); });
   if (s.has("test")) diagnostics.guard([&] { c.test = read_dataset(s.section("test")); });
+  if (const auto kind = dataset_kinds().find(kind_of(c.train));
+      kind && kind->is_stream && s.boolean("shuffle"))
+    diagnostics.add(ErrorCode::kConfig,
+                    str("data.shuffle: the samples of ", kind->name,
+                        " come in an order of their own; set data.shuffle: false"),
+                    s.at("train").location());
   if (s.has("sampler")) {
     const Section sampler = s.section("sampler");
     const bool balanced = sampler.text("kind") == "balanced";

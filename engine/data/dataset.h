@@ -130,6 +130,13 @@ class Dataset {
   /// Further facts for `--check-data`, as (name, value).
   virtual std::vector<std::pair<std::string, std::string>> facts() const { return {}; }
 
+  /// Of a stream, whose samples are read nearly in order: a place from which `go_to`, of the same
+  /// data in a later process, reaches sample `index` of the epoch soon; "" where the beginning is
+  /// as good.
+  virtual std::string place_before(int64_t /*epoch*/, int64_t /*index*/) const { return ""; }
+  /// kData if this data has no such place.
+  virtual void go_to(const std::string& /*place*/) const {}
+
   /// The number of a field; -1 if there is none.
   int64_t find_field(const std::string& name) const;
 };

@@ -34,6 +34,8 @@ struct DatasetKind {
   bool has_parts = true;
   /// Whether it can be a source of a mixture.
   bool is_source = true;
+  /// Whether samples come in one order, which nothing can shuffle.
+  bool is_stream = false;
 };
 
 /// All kinds; more may be added while the program runs.

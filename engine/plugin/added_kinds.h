@@ -9,9 +9,11 @@
 namespace paddle::plugin {
 
 /// Checks the descriptors and adds them to the parts; kDevice for one that does not fit.
-void read_transports(const Descriptors& descriptors, const paddle_plugin& given, Parts& parts);
-void read_tables(const Descriptors& descriptors, const paddle_plugin& given, Parts& parts);
-/// kConfig for keys of a reader that do not fit.
+/// kConfig for keys that do not fit.
+void read_transports(const Descriptors& descriptors, const paddle_plugin& given,
+                     const std::string& file, Parts& parts);
+void read_tables(const Descriptors& descriptors, const paddle_plugin& given,
+                 const std::string& file, Parts& parts);
 void read_readers(const Descriptors& descriptors, const paddle_plugin& given,
                   const std::string& file, Parts& parts);
 /// `parts` has the devices.

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/sha256.h"
 #include "base/version.h"
+#include "config/kind_keys.h"
 #include "paddle/plugin/device.h"
 #include "plugin/host.h"
 #include "plugin/registration.h"
@@ -71,11 +72,12 @@ std::optional<Requirement> as_requirement(const std::string& text) {
                                : std::string(trim(std::string_view(text).substr(sign + 2)))};
 }
 
-void require_loaded(const Requirement& wanted, const SourceLocation& place) {
+void require_loaded(const Requirement& wanted, const LoadOptions& options) {
+  const SourceLocation& place = options.place;
   const Plugin* found = find(wanted.name);
   if (!found)
     if (const auto listed = find_listed(wanted.name))
-      found = &load(listed->path, {place, listed->sha256});
+      found = &load(listed->path, {place, listed->sha256, options.options});
   const std::string needs = wanted.name + (wanted.version.empty() ? "" : " ≥ " + wanted.version);
   if (!found)
     throw Error(ErrorCode::kConfig,
@@ -84,6 +86,30 @@ void require_loaded(const Requirement& wanted, const SourceLocation& place) {
   if (is_older_version(found->provider.version, wanted.version))
     throw Error(ErrorCode::kConfig,
                 str("needs the plug-in ", needs, ", loaded is ", found->provider.version), place);
+}
+
+/// The options of a plug-in that is loaded: those of a config, or the defaults.
+KindOptions options_of(const std::vector<KindKey>& keys, const std::string& path,
+                       const config::Node* given) {
+  if (!given) {
+    if (const std::string key = required_key(keys); !key.empty())
+      fail(ErrorCode::kUsage, path, ": needs the option '", key,
+           "', which only a config gives: plugins: [{path: ", path, ", options: {", key, ": …}}]");
+    return default_options(keys);
+  }
+  config::Node options = *given;
+  config::Diagnostics diagnostics;
+  config::schema_of(keys).resolve(options, "plugins.options", diagnostics);
+  diagnostics.raise();
+  return config::options_of(keys, config::Section(options));
+}
+
+/// Calls the functions `stop` of all plug-ins, the one that was loaded last first.
+void stop_all() {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  for (auto parts = all.plugins.rbegin(); parts != all.plugins.rend(); ++parts)
+    if (const auto stop = std::exchange((*parts)->stop, nullptr)) stop();
 }
 
 }  // namespace
@@ -117,6 +143,7 @@ const Plugin& load(const std::string& path, const LoadOptions& options) {
   if (before.st_ino != after.st_ino || before.st_size != after.st_size ||
       before.st_mtime != after.st_mtime)
     fail(ErrorCode::kDevice, path, ": the file has changed while it was loaded");
+  const KindOptions given = options_of(parts->keys, path, options.options);
   Plugin& plugin = parts->plugin;
   plugin.path = absolute;
   plugin.sha256 = hash;
@@ -135,9 +162,14 @@ const Plugin& load(const std::string& path, const LoadOptions& options) {
     plugin.compilers.push_back(compiler.name);
   // From here on the registries point into it, so it is kept even if `start` fails.
   all.plugins.push_back(std::move(parts));
+  Parts& kept = *all.plugins.back();
+  const auto stop = std::exchange(kept.stop, nullptr);  // of a plug-in that was started
   try {
-    register_parts(*all.plugins.back());
-    if (all.plugins.back()->start) all.plugins.back()->start();
+    register_parts(kept);
+    if (kept.start) kept.start(given);
+    kept.stop = stop;
+    static const bool stops_at_exit = std::atexit(stop_all) == 0;
+    (void)stops_at_exit;
   } catch (const Error& e) {
     if (!e.location().file.empty()) throw;
     throw Error(ErrorCode::kDevice, path + ": " + e.message());
@@ -187,10 +219,16 @@ void load_configured(config::Node& document) {
     const config::Node* file = &item;
     if (item.is_map()) {
       for (const config::Entry& entry : item.entries)
-        if (entry.key.text != "path" && entry.key.text != "sha256")
+        if (entry.key.text != "path" && entry.key.text != "sha256" && entry.key.text != "options")
           throw Error(ErrorCode::kConfig, "plugins: unknown key '" + entry.key.text + "'",
                       entry.key.location());
       file = item.find("path");
+      options.options = item.find("options");
+      if (options.options && options.options->is_null()) options.options = nullptr;
+      if (options.options && !options.options->is_map())
+        throw Error(ErrorCode::kConfig,
+                    "plugins: options: expected a map, found " + options.options->describe(),
+                    options.options->location());
       if (const config::Node* const hash = item.find("sha256")) {
         options.sha256 = hash->as_string();
         if (!is_sha256_prefix(options.sha256))
@@ -202,12 +240,20 @@ void load_configured(config::Node& document) {
       throw Error(ErrorCode::kConfig, "plugins: expected a file, found " + item.describe(),
                   item.location());
     if (const auto wanted = as_requirement(file->text)) {
-      require_loaded(*wanted, item.location());
+      require_loaded(*wanted, options);
       continue;
     }
     const Plugin& plugin = load(config::resolve_path(*file), options);
-    item =
+    const config::Node name =
         config::make_scalar(plugin.provider.name + " >= " + plugin.provider.version, file->source);
+    if (!options.options) {
+      item = name;
+      continue;
+    }
+    config::Node kept = config::make_map(item.source);
+    kept.set("path", name);
+    kept.set("options", *options.options);
+    item = std::move(kept);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <deque>
 #include <filesystem>
 
+#include "config/kind_keys.h"
 #include "ops/core/backend.h"
 #include "paddle/plugin/plugin.h"
 #include "plugin/added_kinds.h"
@@ -13,6 +14,7 @@
 #include "plugin/elf.h"
 #include "plugin/frame.h"
 #include "plugin/host.h"
+#include "plugin/option_struct.h"
 #include "tensor/device_functions.h"
 
 namespace paddle::plugin {
@@ -94,9 +96,9 @@ void read_descriptors(const std::string& path, const paddle_plugin& given, Parts
   if (given.operation_count > kMaxDescriptors || given.kernel_count > kMaxDescriptors)
     d.reject("more than 100000 operations or kernels");
   read_devices(d, given, parts);
-  read_transports(d, given, parts);
-  read_tables(d, given, parts);
   const std::string base = std::filesystem::path(path).filename().string();
+  read_transports(d, given, base, parts);
+  read_tables(d, given, base, parts);
   read_readers(d, given, base, parts);
   read_compilers(d, given, parts);
   const std::string file = base + ":operations";
@@ -213,12 +215,22 @@ std::unique_ptr<Parts> open_native_plugin(const std::string& path) {
   if (known.summary) plugin.summary = known.summary;
   auto parts = std::make_unique<Parts>(std::move(plugin));
   read_descriptors(path, known, *parts);
-  if (known.start)
-    parts->start = [start = known.start, label] {
+  parts->keys = config::read_kind_keys(
+      known.keys, std::filesystem::path(path).filename().string() + ":options", {});
+  if (known.start || known.start_with)
+    parts->start = [start = known.start, start_with = known.start_with,
+                    label](const KindOptions& options) {
       paddle_call call;
+      const OptionStruct given(options);
       const Frame frame(label.c_str(), "start", "");
-      if (const paddle_status started = start(&host(), &call); started != PADDLE_OK)
-        throw_status(call, started, "start");
+      const paddle_status started =
+          start_with ? start_with(&host(), given.get(), &call) : start(&host(), &call);
+      if (started != PADDLE_OK) throw_status(call, started, "start");
+    };
+  if (known.stop)
+    parts->stop = [stop = known.stop, label] {
+      const Frame frame(label.c_str(), "stop", "");
+      stop();
     };
   return parts;
 }

@@ -53,10 +53,12 @@ struct Plugin {
 struct LoadOptions {
   SourceLocation place = {};  ///< of the config that names the file; empty for a command line
   std::string sha256 = {};    ///< first digits that the hash of the file must have; "" for any
+  const config::Node* options = nullptr;  ///< a map with keys that the plug-in declares
 };
 /// Loads a file, or returns the plug-in of a file that is loaded already. kUsage if there is no
 /// such file (kConfig with the place where a config names it), kDevice if it cannot be loaded here,
-/// kConfig for a schema that does not fit.
+/// kConfig for a schema or options that do not fit. A plug-in that is loaded already keeps the
+/// options that it has.
 const Plugin& load(const std::string& path, const LoadOptions& options = {});
 /// Loads these files and those of PADDLE_PLUGINS, which are separated by ':'. In the place of a
 /// file there may be a name of the user's list (user_list.h).

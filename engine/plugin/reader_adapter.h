@@ -4,26 +4,21 @@
 #include <string>
 #include <vector>
 
+#include "base/kind_options.h"
 #include "data/dataset_kind.h"
 #include "paddle/plugin/data.h"
 
 namespace paddle::plugin {
 
-/// A key of a reader in the config.
-struct ReaderKey {
-  std::string name;
-  std::string type;  ///< path, text, integer, real or boolean
-  config::Spec spec;
-};
-/// The keys that a reader declares; kConfig with its place in `file` for what is none.
-std::vector<ReaderKey> read_reader_keys(const char* yaml, const std::string& file);
-
 struct ReaderContext {
   std::string plugin;       ///< "acme 1.0.0"
   std::string name;         ///< "acme.rows"
   paddle_reader functions;  ///< what the engine knows of the plug-in's struct
-  std::vector<ReaderKey> keys;
+  std::vector<KindKey> keys;
 };
+
+/// Whether its samples come one after another.
+bool is_stream(const ReaderContext& context);
 
 /// A field of a line of `describe`; kData for another form.
 data::Field parse_field(const std::string& line);

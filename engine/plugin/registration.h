@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/kind_options.h"
 #include "plugin/compiler_adapter.h"
 #include "plugin/definitions.h"
 #include "plugin/kernel_adapter.h"
@@ -35,8 +36,11 @@ struct Parts {
   int rules_line = 1;
   std::deque<ReaderContext> readers;
   std::deque<CompilerContext> compilers;
-  /// Called once everything is registered; may be empty.
-  std::function<void()> start;
+  std::vector<KindKey> keys;  ///< of `options` in a config
+  /// Called with those once everything is registered; may be empty.
+  std::function<void(const KindOptions& options)> start;
+  /// Called before the program ends; may be empty.
+  std::function<void()> stop;
 };
 
 /// A letter in lower case, and up to 62 more, digits or '_'.

@@ -5,6 +5,7 @@
 
 #include "plugin/frame.h"
 #include "plugin/host.h"
+#include "plugin/option_struct.h"
 #include "program/row_records.h"
 
 namespace paddle::plugin {
@@ -21,8 +22,10 @@ constexpr size_t kBlock = 4096;
 class PluginTable final : public program::RowTable {
  public:
   PluginTable(const TableContext& context, program::TableSpec spec,
-              std::shared_ptr<const optim::Optimizer> rule, uint64_t seed)
-      : context_(context), rules_(std::move(spec), std::move(rule), seed) {
+              std::shared_ptr<const optim::Optimizer> rule, uint64_t seed, KindOptions options)
+      : context_(context),
+        rules_(std::move(spec), std::move(rule), seed),
+        options_(std::move(options)) {
     description_.struct_size = sizeof description_;
     description_.dtype = c_dtype(rules_.spec().dtype);
     description_.key_dtype = c_dtype(rules_.spec().key);
@@ -141,8 +144,11 @@ class PluginTable final : public program::RowTable {
 
  private:
   void open() {
+    const OptionStruct options(options_);
+    description_.options = options.get();
     check("open",
           [&](paddle_call* call) { return context_.functions.open(call, &description_, &state_); });
+    description_.options = nullptr;
     is_open_ = true;
   }
   void close() {
@@ -201,6 +207,7 @@ class PluginTable final : public program::RowTable {
 
   const TableContext& context_;
   RowRecords rules_;
+  KindOptions options_;
   paddle_table_spec description_{};
   void* state_ = nullptr;
   bool is_open_ = false;
@@ -215,8 +222,9 @@ const RowRecords& rules_of(const paddle_table_spec* spec) {
 std::unique_ptr<program::RowTable> open_plugin_table(const TableContext& context,
                                                      program::TableSpec spec,
                                                      std::shared_ptr<const optim::Optimizer> rule,
-                                                     uint64_t seed) {
-  return std::make_unique<PluginTable>(context, std::move(spec), std::move(rule), seed);
+                                                     uint64_t seed, KindOptions options) {
+  return std::make_unique<PluginTable>(context, std::move(spec), std::move(rule), seed,
+                                       std::move(options));
 }
 
 const paddle_records& records_functions() {

@@ -8,6 +8,7 @@
 #include "base/hex.h"
 #include "plugin/frame.h"
 #include "plugin/host.h"
+#include "plugin/option_struct.h"
 
 namespace paddle::plugin {
 namespace {
@@ -125,7 +126,8 @@ class Messages {
 class PluginTransport final : public comm::ProcessTransport {
  public:
   PluginTransport(const TransportContext& context, int rank, const std::vector<std::string>& hosts,
-                  const comm::ProcessOptions& options, const paddle_rendezvous& rendezvous)
+                  const comm::ProcessOptions& options, const paddle_rendezvous& rendezvous,
+                  const KindOptions& kind_options)
       : ProcessTransport(rank, static_cast<int>(hosts.size()), options), context_(context) {
     std::vector<const char*> addresses;
     for (const std::string& host : hosts) addresses.push_back(host.c_str());
@@ -136,6 +138,8 @@ class PluginTransport final : public comm::ProcessTransport {
     description.timeout = std::chrono::duration<double>(options.timeout).count();
     description.hosts = addresses.data();
     description.rendezvous = &rendezvous;
+    const OptionStruct given(kind_options);
+    description.options = given.get();
     check("open",
           [&](paddle_call* call) { return context_.functions.open(call, &description, &state_); });
   }
@@ -221,8 +225,8 @@ std::shared_ptr<comm::Transport> open_plugin_transport(const TransportContext& c
   std::vector<comm::Socket> peers = std::move(joined.peers);
   SocketRendezvous rendezvous(peers, joined.options.join_timeout);
   const paddle_rendezvous functions = rendezvous.functions();
-  auto transport = std::make_shared<PluginTransport>(context, joined.rank, joined.hosts,
-                                                     joined.options, functions);
+  auto transport = std::make_shared<PluginTransport>(
+      context, joined.rank, joined.hosts, joined.options, functions, joined.kind_options);
   transport->keep(std::move(peers));
   transport->start(std::move(joined.rendezvous), std::move(joined.host));
   return transport;

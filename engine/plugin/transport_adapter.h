@@ -3,7 +3,9 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "base/kind_options.h"
 #include "comm/transport_kind.h"
 #include "paddle/plugin/comm.h"
 
@@ -13,6 +15,7 @@ struct TransportContext {
   std::string plugin;          ///< "acme 1.0.0"
   std::string name;            ///< "acme.ring"
   paddle_transport functions;  ///< what the engine knows of the plug-in's struct
+  std::vector<KindKey> keys;
 };
 
 /// Opens the transport for a rank; the context must outlive it. Its error, or kPeer.

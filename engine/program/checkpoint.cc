@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/hex.h"
 #include "formats/safetensors.h"
 #include "ir/module.h"
 #include "program/checkpoint_files.h"
@@ -197,6 +198,12 @@ RunState read_checkpoint(const std::string& path, ParameterStore& store,
     s.step = state.at("step").get<int64_t>();
     s.position.epoch = state.at("epoch").get<int64_t>();
     s.position.sample = state.at("sample").get<int64_t>();
+    if (const std::string place = state.value("data_place", ""); !place.empty()) {
+      s.data_place.resize(place.size() / 2);
+      if (place.size() % 2 != 0 ||
+          !read_hex_digits(place, std::as_writable_bytes(std::span(s.data_place))))
+        fail(ErrorCode::kModel, file("state.json"), ": is damaged");
+    }
     s.samples = state.at("samples").get<int64_t>();
     s.seconds = state.at("seconds").get<double>();
     s.train_loss_sum = state.at("train_loss_sum").get<double>();

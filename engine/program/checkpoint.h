@@ -26,6 +26,7 @@ struct Watch {
 struct RunState {
   int64_t step = 0;  ///< updates done
   data::LoaderPosition position;
+  std::string data_place;     ///< of a stream, before the position (data::Dataset::place_before)
   int64_t samples = 0;        ///< seen in all
   double seconds = 0;         ///< of training so far
   double train_loss_sum = 0;  ///< since the last log line

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/hex.h"
 #include "base/text.h"
 #include "program/checkpoint_files.h"
 #include "program/folders.h"
@@ -51,6 +52,8 @@ std::string state_text(const RunState& s, uint64_t seed, const fs::path& folder,
                           {"evaluated_step", s.evaluated_step},
                           {"files", checksums(folder, checked_also)}};
   if (s.best) state["best"] = *s.best;
+  if (!s.data_place.empty())
+    state["data_place"] = hex_digits(std::as_bytes(std::span(s.data_place)));
   if (s.table_day > 0) state["table_day"] = s.table_day;
   if (!s.loss_sums.empty()) state["loss_sums"] = s.loss_sums;
   state["early_stop"] = to_json(s.early_stop);

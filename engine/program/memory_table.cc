@@ -363,11 +363,12 @@ tables::TableFormat waiting_format(const TableSpec& spec) {
 
 Registry<TableKind>& table_kinds() {
   static Registry<TableKind> kinds(
-      "kind of table",
-      {{"memory", "in the memory of the ranks",
-        [](TableSpec spec, std::shared_ptr<const optim::Optimizer> rule, uint64_t seed) {
-          return std::make_unique<MemoryTable>(std::move(spec), std::move(rule), seed);
-        }}});
+      "kind of table", {{"memory", "in the memory of the ranks",
+                         [](TableSpec spec, std::shared_ptr<const optim::Optimizer> rule,
+                            uint64_t seed, const KindOptions&) {
+                           return std::make_unique<MemoryTable>(std::move(spec), std::move(rule),
+                                                                seed);
+                         }}});
   return kinds;
 }
 

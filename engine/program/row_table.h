@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/kind_options.h"
 #include "base/registry.h"
 #include "optim/optimizer.h"
 #include "program/table_host.h"
@@ -117,9 +118,11 @@ struct TableKind {
   std::string name = {};
   std::string doc = {};
   /// An empty table. kConfig if the optimizer's update of a row needs other rows.
-  std::function<std::unique_ptr<RowTable>(
-      TableSpec spec, std::shared_ptr<const optim::Optimizer> rule, uint64_t seed)>
+  std::function<std::unique_ptr<RowTable>(TableSpec spec,
+                                          std::shared_ptr<const optim::Optimizer> rule,
+                                          uint64_t seed, const KindOptions& options)>
       open = {};
+  std::vector<KindKey> keys = {};  ///< in a config, besides the kind
 };
 
 /// "memory"; more may be added while the program runs.

@@ -144,7 +144,7 @@ comm::TransportKind transport_kind_of(const std::string& name, const std::string
                                       const paddle_transport& functions) {
   static std::deque<plugin::TransportContext> contexts;  // transports refer to them
   const plugin::TransportContext& context =
-      contexts.emplace_back(plugin::TransportContext{"exported 1.0.0", name, functions});
+      contexts.emplace_back(plugin::TransportContext{"exported 1.0.0", name, functions, {}});
   return {name, "", [&context, engine_kind](comm::JoinedRank joined) {
             comm::JoinedRank outer{.rank = joined.rank, .size = joined.size};
             outer.hosts = joined.hosts;
@@ -175,11 +175,12 @@ paddle_table exported_table_functions() {
 program::TableKind table_kind_of(const std::string& name, const paddle_table& functions) {
   static std::deque<plugin::TableContext> contexts;  // tables refer to them
   const plugin::TableContext& context =
-      contexts.emplace_back(plugin::TableContext{"exported 1.0.0", name, functions});
+      contexts.emplace_back(plugin::TableContext{"exported 1.0.0", name, functions, {}});
   return {name, "",
           [&context](program::TableSpec spec, std::shared_ptr<const optim::Optimizer> rule,
-                     uint64_t seed) {
-            return plugin::open_plugin_table(context, std::move(spec), std::move(rule), seed);
+                     uint64_t seed, const KindOptions& options) {
+            return plugin::open_plugin_table(context, std::move(spec), std::move(rule), seed,
+                                             options);
           }};
 }
 

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <deque>
 
+#include "config/kind_keys.h"
 #include "conformance/exported.h"
 #include "conformance/readers.h"
 #include "conformance/tables.h"
@@ -22,12 +23,12 @@ constexpr Extent kQuick{.quick = true, .seed = 3};
 
 void expect_transport(const std::string& kind) {
   for (const std::string& check : transport_checks(kQuick))
-    EXPECT_EQ(check_transport(kind, check, kQuick), "") << kind << " " << check;
+    EXPECT_EQ(check_transport({kind}, check, kQuick), "") << kind << " " << check;
 }
 
 void expect_table(const program::TableKind& kind) {
   for (const std::string& check : table_checks(kQuick))
-    EXPECT_EQ(check_table(kind, check, kQuick), "") << kind.name << " " << check;
+    EXPECT_EQ(check_table(kind, {}, check, kQuick), "") << kind.name << " " << check;
 }
 
 std::string client(const std::string& name) {
@@ -113,7 +114,7 @@ TEST(Transports, WithFaultsAreFound) {
     paddle_transport faulty = good;
     fault.put(faulty);
     comm::transport_kinds().add({transport_kind_of(fault.name, "tcp", faulty)}, {"test"});
-    EXPECT_NE(check_transport(fault.name, fault.check, kQuick), "") << fault.name;
+    EXPECT_NE(check_transport({fault.name}, fault.check, kQuick), "") << fault.name;
     comm::transport_kinds().remove({fault.name});
   }
 }
@@ -166,7 +167,7 @@ TEST(Tables, WithFaultsAreFound) {
     fault.put(faulty);
     std::string wrong;
     try {
-      wrong = check_table(table_kind_of(fault.name, faulty), fault.check, kQuick);
+      wrong = check_table(table_kind_of(fault.name, faulty), {}, fault.check, kQuick);
     } catch (const Error& e) {
       wrong = e.message();
     }
@@ -184,7 +185,7 @@ TEST(Tables, KeysThatDoNotRiseAreAnError) {
     return visitor(context, keys, records, 2);
   };
   try {
-    check_table(table_kind_of("falling", faulty), "empty", kQuick);
+    check_table(table_kind_of("falling", faulty), {}, "empty", kQuick);
     FAIL() << "expected an error";
   } catch (const Error& e) {
     EXPECT_EQ(e.message(), "falling: content: its keys do not rise");
@@ -226,7 +227,7 @@ struct Drawn {
 std::string failures_of(const std::string& name, const paddle_reader& functions) {
   static std::deque<plugin::ReaderContext> contexts;
   const plugin::ReaderContext& context = contexts.emplace_back(plugin::ReaderContext{
-      "drawn 1.0.0", name, functions, plugin::read_reader_keys(functions.keys, "drawn")});
+      "drawn 1.0.0", name, functions, config::read_kind_keys(functions.keys, "drawn", {})});
   data::dataset_kinds().add({plugin::dataset_kind_of(context)}, {"test"});
   std::string out;
   for (const std::string& check : reader_checks()) try {
@@ -343,13 +344,14 @@ TEST(Readers, FieldsAreLines) {
 }
 
 TEST(Readers, KeysAreDeclaredInYaml) {
-  const auto keys = plugin::read_reader_keys(
-      "path: {type: path, required: true}\nrate: {type: real, default: 0.5, doc: of it}", "r");
+  const auto keys = config::read_kind_keys(
+      "path: {type: path, required: true}\nrate: {type: real, default: 0.5, doc: of it}", "r", {});
   ASSERT_EQ(keys.size(), 2u);
-  EXPECT_EQ(keys[1].spec.fallback(), "0.5");
+  EXPECT_EQ(keys[1].fallback, "0.5");
   for (const char* yaml : {"[1]", "a: 1", "a: {}", "a: {type: number}", "kind: {type: text}",
-                           "a: {type: text, docs: x}", "a: {type: text, required: 3}", "a: ["})
-    EXPECT_THROW(plugin::read_reader_keys(yaml, "r"), Error) << yaml;
+                           "a: {type: integer, default: x}", "a: {type: text, docs: x}",
+                           "a: {type: text, required: 3}", "a: ["})
+    EXPECT_THROW(config::read_kind_keys(yaml, "r", {"kind"}), Error) << yaml;
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ std::string rejection(const std::vector<paddle_transport>& transports, Parts& pa
   given.transports = list.data();
   const std::string path = "acme.so";
   try {
-    read_transports(Descriptors(path), given, parts);
+    read_transports(Descriptors(path), given, path, parts);
     return "";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ErrorCode::kDevice);
@@ -80,7 +80,7 @@ TEST(AddedKinds, AreReadWithTheSizeThatTheyHave) {
   given.transport_count = 1;
   given.transports = list;
   const std::string path = "acme.so";
-  read_transports(Descriptors(path), given, newer);
+  read_transports(Descriptors(path), given, path, newer);
   EXPECT_EQ(newer.transports.size(), 1u);
 }
 
@@ -107,8 +107,8 @@ TEST(AddedKinds, ThatDoNotFitAreRejected) {
   paddle_plugin given{};
   given.table_count = given.reader_count = given.transport_count = 1000000;
   const std::string path = "acme.so";
-  EXPECT_THROW(read_transports(Descriptors(path), given, parts), Error);
-  EXPECT_THROW(read_tables(Descriptors(path), given, parts), Error);
+  EXPECT_THROW(read_transports(Descriptors(path), given, path, parts), Error);
+  EXPECT_THROW(read_tables(Descriptors(path), given, path, parts), Error);
   EXPECT_THROW(read_readers(Descriptors(path), given, "acme.so", parts), Error);
   paddle_table table{};
   table.struct_size = sizeof table;
@@ -116,7 +116,7 @@ TEST(AddedKinds, ThatDoNotFitAreRejected) {
   const paddle_table* const tables[] = {&table};
   given.table_count = 1;
   given.tables = tables;
-  EXPECT_THROW(read_tables(Descriptors(path), given, parts), Error);
+  EXPECT_THROW(read_tables(Descriptors(path), given, path, parts), Error);
   paddle_reader reader{};
   reader.struct_size = sizeof reader;
   reader.name = "rows";

@@ -316,23 +316,23 @@ TEST(TableKinds, AreAddedWhileTheProgramRuns) {
   static int opened = 0;
   table_kinds().add({{"counted", "as memory",
                       [](program::TableSpec spec, std::shared_ptr<const optim::Optimizer> rule,
-                         uint64_t seed) -> std::unique_ptr<RowTable> {
+                         uint64_t seed, const KindOptions&) -> std::unique_ptr<RowTable> {
                         ++opened;
                         return std::make_unique<MemoryTable>(std::move(spec), std::move(rule),
                                                              seed);
                       }}},
                     {"plugin.yaml", 2});
   program::ParameterStore store;
-  Tables counted(store, rule("sgd"), "", nullptr, "counted");
+  Tables counted(store, rule("sgd"), "", nullptr, {"counted"});
   counted.open(spec());
   EXPECT_EQ(opened, 1);
-  Tables unknown(store, rule("sgd"), "", nullptr, "nowhere");
+  Tables unknown(store, rule("sgd"), "", nullptr, {"nowhere"});
   try {
     unknown.open(spec());
     FAIL() << "expected an error";
   } catch (const Error& e) {
     EXPECT_EQ(e.message(),
-              "train.tables: there is no kind of table 'nowhere', expected one of memory, counted");
+              "tables: there is no kind of table 'nowhere', expected one of memory, counted");
   }
   EXPECT_THROW(table_kinds().add({{"fresh", "", {}}, {"memory", "", {}}}, {"other.yaml"}), Error);
   EXPECT_EQ(table_kinds().find("fresh"), nullptr) << "all or nothing";

@@ -50,6 +50,10 @@ class ScaledDataset : public Dataset {
   int64_t source_index(int64_t index) const override { return base_->source_index(index); }
   std::string source() const override { return base_->source(); }
   std::string fingerprint() const override { return base_->fingerprint(); }
+  std::string place_before(int64_t epoch, int64_t index) const override {
+    return base_->place_before(epoch, index);
+  }
+  void go_to(const std::string& place) const override { base_->go_to(place); }
   std::vector<bool> used_sources() const override { return base_->used_sources(); }
   std::optional<int64_t> class_of(int64_t index, int64_t field) const override {
     return scaled_[static_cast<size_t>(field)] ? std::nullopt : base_->class_of(index, field);

@@ -5,6 +5,7 @@
 #include "base/byte_size.h"
 #include "base/text.h"
 #include "comm/transport_kind.h"
+#include "config/kind_keys.h"
 #include "ops/core/op.h"
 #include "partition/factor_text.h"
 
@@ -85,13 +86,8 @@ void read_buckets(const Section& section, ParallelConfig& parallel,
   if (overlap != "auto") parallel.overlap = overlap == "always";
   if (section.text("collectives") == "ring") parallel.collectives = comm::CollectiveForm::kRing;
   if (!section.has("transport")) return;
-  parallel.transport = section.text("transport");
-  const std::vector<std::string> names = comm::transport_kinds().names();
-  if (std::ranges::find(names, parallel.transport) == names.end())
-    diagnostics.add(ErrorCode::kConfig,
-                    str("parallel.transport: expected one of ", join(names, ", "), ", found '",
-                        parallel.transport, "'", did_you_mean(parallel.transport, names)),
-                    section.location("transport"));
+  parallel.transport = config::read_choice(comm::transport_kinds(), section.at("transport"),
+                                           "parallel.transport", diagnostics);
 }
 
 void read_rules(const Section& section, ParallelConfig& parallel,

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/kind_options.h"
 #include "comm/algorithm.h"
 #include "compiler/passes/schedule/recompute.h"
 #include "config/schema.h"
@@ -30,7 +31,7 @@ struct ParallelConfig {
   int64_t bucket_bytes = 4 << 20;  ///< of gradients that ranks sum together
   std::optional<bool> overlap;     ///< see SessionOptions
   comm::CollectiveForm collectives = comm::CollectiveForm::kTree;
-  std::string transport;  ///< that ranks exchange messages by (transport_kinds); "": the standard
+  KindChoice transport;  ///< that ranks exchange messages by (transport_kinds); "": the standard
   SourceLocation where;
 
   int64_t ranks() const { return data * tensor * pipeline; }

@@ -71,9 +71,12 @@ Schema parallel_schema() {
             .fallback("tree")
             .doc("how ranks sum: tree adds in an order that depends on nothing but the ranks; ring "
                  "exchanges between neighbors only, and its bits depend on sizes and buckets"));
-  s.add("transport",
-        Spec::text().doc("how ranks exchange messages: auto, tcp, gloo, mpi, or that of a plug-in, "
-                         "such as acme.ring; PADDLE_TRANSPORT has priority"));
+  s.add(
+      "transport",
+      Spec::text()
+          .or_else(Spec::map_of(Spec::any()))
+          .doc("how ranks exchange messages: auto, tcp, gloo, mpi, or that of a plug-in, such as "
+               "acme.ring, or {kind: acme.ring, …} with its keys; PADDLE_TRANSPORT has priority"));
   s.add("place",
         Spec::list(Spec::map(place))
             .fallback("[]")

@@ -68,9 +68,10 @@ Schema make_schema() {
   Schema s;
   s.add("name", Spec::text().doc("name of the run; default: the file's stem"));
   s.add("extends", Spec::any().doc("a config that this one completes and overrides"));
-  s.add("plugins", Spec::list(Spec::any())
-                       .doc("plug-ins to load: files (.so, .plugin.yaml), {path, sha256}, or names "
-                            "of loaded ones"));
+  s.add("plugins",
+        Spec::list(Spec::any())
+            .doc("plug-ins to load: files (.so, .plugin.yaml), {path, sha256, options}, or "
+                 "names of loaded ones"));
   s.add("model", Spec::any().doc("a model file[:variant], an ONNX file, a Hugging Face folder or a "
                                  "GGUF file, or a model in place"));
   s.add("models",
@@ -128,9 +129,12 @@ Schema make_schema() {
             Spec::text().fallback("1 epoch").doc("'N' updates, 'N epochs' or 'never'"));
   train.add("checkpoint_async", Spec::boolean().fallback("false").doc(
                                     "train on while a checkpoint is written from a copy"));
-  train.add("tables", Spec::text().fallback("memory").doc(
-                          "where the rows of tables (sparse_embedding) are kept: memory, or the "
-                          "name of a kind that a plug-in adds"));
+  train.add("tables",
+            Spec::text()
+                .fallback("memory")
+                .or_else(Spec::map_of(Spec::any()))
+                .doc("where the rows of tables (sparse_embedding) are kept: memory, or a kind that "
+                     "a plug-in adds, such as acme.rocks or {kind: acme.rocks, …} with its keys"));
   train.add("table_day",
             Spec::text().fallback(kTableDay).doc(
                 "'N' updates, 'N epochs' or 'never': a day of the tables, see tables"));
@@ -361,7 +365,8 @@ const Schema& run_schema() {
   static std::map<uint64_t, Schema> schemas;
   const std::lock_guard lock(mutex);
   const uint64_t version = optim::optimizer_kinds().version() + optim::schedule_kinds().version() +
-                           data::dataset_kinds().version() + data::transform_registry().version();
+                           data::dataset_kinds().version() + data::transform_registry().version() +
+                           program::table_kinds().version();
   const auto at = schemas.find(version);
   return at != schemas.end() ? at->second : schemas.emplace(version, make_schema()).first->second;
 }
@@ -542,12 +547,8 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
                     s.location("precision"));
   config.deterministic = s.boolean("deterministic");
   read_compile(s.section("compile"), config, diagnostics);
-  config.tables = train.text("tables");
-  if (!program::table_kinds().find(config.tables))
-    diagnostics.add(ErrorCode::kConfig,
-                    str("train.tables: there is no kind of table '", config.tables,
-                        "', expected one of ", join(program::table_kinds().names(), ", ")),
-                    train.location("tables"));
+  config.tables =
+      config::read_choice(program::table_kinds(), train.at("tables"), "train.tables", diagnostics);
   diagnostics.guard([&] {
     config.table_policies = read_table_policies(s, diagnostics);
     config.table_day = read_interval(train, "train", "table_day");

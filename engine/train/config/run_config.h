@@ -60,8 +60,8 @@ struct RunConfig {
   std::optional<Distillation> distillation;  ///< quant.train.teacher
   bool deterministic = false;                ///< reject operations whose bits differ between runs
   compiler::CompileOptions compile;
-  bool adapt_threads = false;     ///< SessionOptions::adapt_threads
-  std::string tables = "memory";  ///< where the rows of tables are kept (table_kinds)
+  bool adapt_threads = false;      ///< SessionOptions::adapt_threads
+  KindChoice tables = {"memory"};  ///< where the rows of tables are kept (table_kinds)
   std::vector<TablePolicy> table_policies;
   Interval table_day;        ///< after which a day of the tables is over
   int64_t table_deltas = 0;  ///< checkpoints with changed rows only between whole ones

@@ -20,7 +20,11 @@ std::string Trainer::Impl::checkpoint() {
   complete_checkpoint();  // of an earlier step
   const Phase phase("writing a checkpoint");
   // Between two passes the loader is still that of the first one.
-  if (!config_.data.passes || pass_ == state_.position.epoch) state_.position = loader_->position();
+  if (!config_.data.passes || pass_ == state_.position.epoch) {
+    state_.position = loader_->position();
+    state_.data_place =
+        loader_->dataset().place_before(state_.position.epoch, state_.position.sample);
+  }
   state_.seconds = seconds_before_ + seconds_since(started_);
   written_ = true;
   program::CheckpointContent content;

@@ -35,7 +35,10 @@ void Trainer::Impl::start_folder() {
   if (options_.overwrite && !options_.resume && communicator_->is_root()) folder_.clear();
   if (options_.resume) {
     if (restore()) {
-      if (!config_.data.passes) loader_->seek(state_.position);
+      if (!config_.data.passes) {
+        if (!state_.data_place.empty()) loader_->dataset().go_to(state_.data_place);
+        loader_->seek(state_.position);
+      }
       seconds_before_ = state_.seconds;
       written_ = true;
     } else {

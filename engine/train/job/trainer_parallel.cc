@@ -84,10 +84,12 @@ void Trainer::Impl::go_to(const std::string& checkpoint) {
   session_->tables().restore(tables);
   session_->tables().set_day(state_.table_day);
   swap_averages(store_);
-  if (config_.data.passes)
+  if (config_.data.passes) {
     pass_ = -1;  // it is opened again
-  else
+  } else {
+    if (!state_.data_place.empty()) loader_->dataset().go_to(state_.data_place);
     loader_->seek(state_.position);
+  }
 }
 
 int64_t Trainer::Impl::replay(const std::string& checkpoint,

@@ -63,7 +63,7 @@ struct SessionOptions {
   /// Whether full buckets are summed in a thread of their own; nothing: where that leaves time.
   std::optional<bool> overlap;
   comm::CollectiveForm collective_form = comm::CollectiveForm::kTree;
-  std::string table_kind = "memory";  ///< where the rows of tables are kept (table_kinds)
+  KindChoice table_kind = {"memory"};  ///< where the rows of tables are kept (table_kinds)
   std::vector<TablePolicy> table_policies;
   int64_t table_deltas = 0;                          ///< Tables::set_deltas
   std::shared_ptr<comm::Communicator> communicator;  ///< null: one rank

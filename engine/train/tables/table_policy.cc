@@ -4,8 +4,10 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "config/kind_keys.h"
 #include "lang/layers/initializer_words.h"
 #include "lang/syntax/parser.h"
+#include "program/row_table.h"
 
 namespace paddle::train {
 namespace {
@@ -218,6 +220,9 @@ TablePolicy policy_of(const Section& table, TablePolicy whole) {
     base.max_rows = s.has("max_rows") ? s.integer("max_rows") : 0;
     base.decay = static_cast<float>(s.real("decay"));
   }
+  if (table.has("store"))  // a kind that is not there is rejected by the schema
+    if (const auto kind = program::table_kinds().find(table.text("store")))
+      whole.store = KindChoice{kind->name, config::options_of(kind->keys, table)};
   return whole;
 }
 
@@ -242,11 +247,17 @@ void check(const std::string& path, const tables::RowPolicy& policy, const Sourc
 }  // namespace
 
 Spec table_policies_spec() {
-  Spec spec = Spec::map_of(Spec::map(table_schema()));
+  // Without `store` rows are kept as train.tables says.
+  std::vector<std::pair<std::string, Schema>> stores;
+  for (const auto& kind : program::table_kinds().all()) {
+    Schema schema = table_schema();
+    stores.emplace_back(kind->name, schema.add_all(config::schema_of(kind->keys)));
+  }
+  Spec spec = Spec::map_of(Spec::choice("store", std::move(stores)).otherwise(table_schema()));
   spec.fallback("{}").doc(
-      "how the rows of tables (sparse_embedding) begin and are trained, which keys get rows and "
-      "which rows are removed, by name or pattern of a table; the first match counts. 'defaults' "
-      "is the base of all");
+      "how the rows of tables (sparse_embedding) begin and are trained, which keys get rows, which "
+      "rows are removed and where they are kept (store, with the keys of the kind), by name or "
+      "pattern of a table; the first match counts. 'defaults' is the base of all");
   return spec;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/kind_options.h"
 #include "config/schema.h"
 #include "lang/eval/host.h"
 #include "optim/optimizer_kind.h"
@@ -26,9 +27,11 @@ struct TablePolicy {
   std::optional<DType> key = {};
   std::optional<lang::Initializer> init = {};  ///< in place of weight_init
   std::optional<TableOptimizer> optimizer = {};
+  /// Where their rows are kept, one of `table_kinds`; nothing: as train.tables says.
+  std::optional<KindChoice> store = {};
   /// Whether it says anything.
   bool says_something() const {
-    return key || init || optimizer || policy.observes() || policy.bounds;
+    return key || init || optimizer || store || policy.observes() || policy.bounds;
   }
 };
 

@@ -24,30 +24,31 @@ void Tables::open(const program::TableSpec& spec) {
   if (!rejection_.empty()) fail(ErrorCode::kConfig, "sparse_embedding: ", rejection_);
   const auto known = tables_.find(spec.path);
   if (known == tables_.end()) {
-    const auto kind = program::table_kinds().find(kind_);
+    const TablePolicy* const policy = policy_of(spec.path);
+    const KindChoice& chosen = policy && policy->store ? *policy->store : kind_;
+    const auto kind = program::table_kinds().find(chosen.name);
     if (!kind)
-      fail(ErrorCode::kConfig, "train.tables: there is no kind of table '", kind_,
+      fail(ErrorCode::kConfig, "tables: there is no kind of table '", chosen.name,
            "', expected one of ", join(program::table_kinds().names(), ", "));
     program::TableSpec wanted = spec;
     wanted.tracks_changes = most_deltas_ > 0;
-    const TablePolicy* const stated = policy_of(spec.path);
-    if (stated) {
-      wanted.policy = stated->policy;
-      if (stated->init) wanted.init = *stated->init;
-      if (stated->key && *stated->key != spec.key)
-        fail(ErrorCode::kConfig, "tables: '", stated->pattern, "' states ", text(*stated->key),
+    if (policy) {
+      wanted.policy = policy->policy;
+      if (policy->init) wanted.init = *policy->init;
+      if (policy->key && *policy->key != spec.key)
+        fail(ErrorCode::kConfig, "tables: '", policy->pattern, "' states ", text(*policy->key),
              " keys, and the keys of the table '", spec.path, "' are ", text(spec.key),
              "; the type of a table is that of its field");
     }
-    if ((wanted.policy.observes() || wanted.policy.row_moment) && kind_ != "memory")
+    if ((wanted.policy.observes() || wanted.policy.row_moment) && chosen.name != "memory")
       fail(ErrorCode::kConfig, "tables: the table '", spec.path,
-           "' has an entry, statistics, eviction or a sum of squares for each row, which "
-           "train.tables: ",
-           kind_, " does not have; expected memory");
+           "' has an entry, statistics, eviction or a sum of squares for each row, which the kind ",
+           chosen.name, " does not have; expected memory");
     if (wanted.policy.wide_columns >= spec.width)
       fail(ErrorCode::kConfig, "tables: wide.dim is ", wanted.policy.wide_columns, ", the table '",
            spec.path, "' has ", spec.width, " columns, of which at least one is not wide");
-    std::unique_ptr<RowTable> table = kind->open(std::move(wanted), rule_of(stated), store_.seed);
+    std::unique_ptr<RowTable> table =
+        kind->open(std::move(wanted), rule_of(policy), store_.seed, chosen.options);
     Entry& entry = tables_[spec.path];
     entry.table = std::move(table);
     entry.declared = spec.init;

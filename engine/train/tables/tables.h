@@ -48,10 +48,11 @@ class Tables final : public program::TableHost {
  public:
   /// The store must outlive this object. `rejection`: why the run cannot have tables; "" if it can.
   /// `communicator`: of the ranks that share the tables; null for one. `kind`: where rows are kept,
-  /// one of `table_kinds`. Of `policies` the first that matches a table counts.
+  /// one of `table_kinds`, unless a policy says otherwise. Of `policies` the first that matches a
+  /// table counts.
   Tables(const program::ParameterStore& store, std::shared_ptr<const optim::Optimizer> rule,
          std::string rejection, std::shared_ptr<comm::Communicator> communicator,
-         std::string kind = "memory", std::vector<TablePolicy> policies = {})
+         KindChoice kind = {"memory"}, std::vector<TablePolicy> policies = {})
       : store_(store),
         rule_(std::move(rule)),
         rejection_(std::move(rejection)),
@@ -221,7 +222,8 @@ class Tables final : public program::TableHost {
 
   const program::ParameterStore& store_;
   std::shared_ptr<const optim::Optimizer> rule_;
-  std::string rejection_, kind_;
+  std::string rejection_;
+  KindChoice kind_;
   std::vector<TablePolicy> policies_;
   std::optional<std::map<std::string, Array>> fields_;
   int64_t day_ = 0;

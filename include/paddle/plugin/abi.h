@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 #define PADDLE_PLUGIN_ABI_MAJOR 1
-#define PADDLE_PLUGIN_ABI_MINOR 3
+#define PADDLE_PLUGIN_ABI_MINOR 4
 
 /* The minor version that a plug-in is built for. Define it before the first of these headers to
  * leave out what came later: the plug-in then also loads in programs of that version. */
@@ -103,6 +103,20 @@ typedef struct paddle_view {
 /* One call from the host to the plug-in: it holds the error and carries cancellation. Valid until
  * the function returns. */
 typedef struct paddle_call paddle_call;
+
+/* The keys that a plug-in, reader, transport or table declares, with their values in the config,
+ * which were checked, as text: integers and numbers in decimal, "true" or "false", paths as
+ * absolute ones. Keys without a value are left out. Valid until the function that received it
+ * returns. The declaration, `keys`, is YAML:
+ *   path: {type: path, required: true, doc: the file}
+ *   limit: {type: integer, default: 0, doc: samples; 0 for all}
+ * `type` is path, text, integer, real or boolean. */
+typedef struct paddle_options {
+  uint32_t struct_size;
+  uint32_t count;
+  const char* const* names;
+  const char* const* values;
+} paddle_options;
 
 /* Puts the note into the file that the host reads before it opens it. Write it once, in one source
  * file. `plugin_name` and `plugin_version` are string literals of less than 64 and 32 bytes. */

@@ -38,6 +38,11 @@ typedef struct paddle_rank {
   double timeout;           /* seconds: the longest wait for another rank in a call */
   const char* const* hosts; /* `size` addresses: equal for ranks of one machine */
   const paddle_rendezvous* rendezvous;
+
+#if PADDLE_PLUGIN_TARGET_MINOR >= 4
+  /* Since 1.4. The keys of the transport in `parallel.transport`. */
+  const paddle_options* options;
+#endif
 } paddle_rank;
 
 /* A message in pieces, which follow each other. The pieces of both ends may be divided differently;
@@ -54,7 +59,7 @@ typedef struct paddle_message {
 typedef struct paddle_transport {
   uint32_t struct_size;
   uint32_t reserved;
-  const char* name; /* a word; PADDLE_TRANSPORT=PLUGIN.NAME selects it */
+  const char* name; /* a word; `parallel.transport: PLUGIN.NAME` selects it */
   const char* doc;  /* a line; may be null */
 
   /* Returns when all ranks are connected. */
@@ -86,6 +91,11 @@ typedef struct paddle_transport {
   int32_t (*can_overlap)(void* state);
   /* Tells the update that this rank computes, from 1. */
   void (*at_step)(void* state, int64_t step);
+
+#if PADDLE_PLUGIN_TARGET_MINOR >= 4
+  /* Since 1.4. The keys of the config besides `kind`, as paddle_options says. */
+  const char* keys;
+#endif
 } paddle_transport;
 
 #ifdef __cplusplus

@@ -2,23 +2,14 @@
 #define PADDLE_PLUGIN_DATA_H
 /* Readers: kinds of dataset, `data.train: {kind: PLUGIN.NAME, …}`. A dataset has a fixed number of
  * samples, and each is a function of its number, the seed and the epoch: that is what makes
- * shuffling, splits, several loading threads and resuming exact. */
+ * shuffling, splits, several loading threads and resuming exact. A reader of a stream gives samples
+ * one after another instead. */
 
 #include "paddle/plugin/abi.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* The keys of the dataset in the config, which were checked, as text: integers and numbers in
- * decimal, "true" or "false", paths as absolute ones. Keys without a value are left out. Valid
- * until `open` returns. */
-typedef struct paddle_options {
-  uint32_t struct_size;
-  uint32_t count;
-  const char* const* names;
-  const char* const* values;
-} paddle_options;
 
 /* Takes the fields of a sample. */
 typedef struct paddle_sample {
@@ -36,10 +27,8 @@ typedef struct paddle_reader {
   uint32_t reserved;
   const char* name; /* a word */
   const char* doc;  /* a line; may be null */
-  /* The keys of the config as YAML, besides those of all kinds (`range`, `split`, …):
-   *   path: {type: path, required: true, doc: the file}
-   *   limit: {type: integer, default: 0, doc: samples; 0 for all}
-   * `type` is path, text, integer, real or boolean. May be null. */
+  /* The keys of the config, besides those of all kinds (`range`, `split`, …), as paddle_options
+   * says. May be null. */
   const char* keys;
 
   /* Opens the data and checks it: PADDLE_DATA for a damaged file. May be called several times, and
@@ -48,9 +37,9 @@ typedef struct paddle_reader {
   /* The fields, one a line: "image: uint8[3, -1, -1]", where -1 is a size that differs by sample;
    * "label: int64[] classes 10" is a number of a class. Valid until `close`. */
   const char* (*describe)(void* state);
-  int64_t (*size)(void* state); /* samples */
-  /* Reads a sample. Called from several threads at once. A damaged sample is PADDLE_DATA, by
-   * host->fail_at with its place. */
+  int64_t (*size)(void* state); /* samples; null for a stream */
+  /* Null for a stream. Reads a sample. Called from several threads at once. A damaged sample is
+   * PADDLE_DATA, by host->fail_at with its place. */
   paddle_status (*read)(void* state, paddle_call* call, int64_t index, uint64_t seed,
                         uint64_t epoch, const paddle_sample* sample);
   void (*close)(void* state);
@@ -62,6 +51,22 @@ typedef struct paddle_reader {
   void (*location)(void* state, int64_t index, char* text, size_t capacity);
   /* A number that differs for other data, such as a hash of sizes and times. */
   uint64_t (*fingerprint)(void* state);
+
+#if PADDLE_PLUGIN_TARGET_MINOR >= 4
+  /* Since 1.4. A stream has `next` instead of `size` and `read`. Its samples come in one order and
+   * their number need not be known; the config says how many make an epoch. `location` is called
+   * after `next`, for the sample that it gave. */
+
+  /* Reads the next sample: PADDLE_DECLINED at the end of the stream, PADDLE_DATA for a damaged one,
+   * which the next call leaves behind. One thread at a time for each state. A stream that is opened
+   * again gives the same samples. */
+  paddle_status (*next)(void* state, paddle_call* call, const paddle_sample* sample);
+  /* Gives the place before the next sample, by host->write: at most 4096 bytes. `seek` continues
+   * from such a place, also in a later process. Both may be null: the engine then reads from the
+   * beginning to where a run was interrupted. */
+  paddle_status (*position)(void* state, paddle_call* call);
+  paddle_status (*seek)(void* state, paddle_call* call, const char* position);
+#endif
 } paddle_reader;
 
 #ifdef __cplusplus

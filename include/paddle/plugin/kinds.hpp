@@ -56,6 +56,26 @@ paddle_status guarded(paddle_call* call, const F& f) noexcept {
   }
 }
 
+/// The keys of a plug-in, reader, transport or table in the config; valid as long as the struct.
+class Options {
+ public:
+  Options() = default;
+  /// Null for none.
+  explicit Options(const paddle_options* raw) : raw_(raw) {}
+  /// The value as text; "" where there is none.
+  std::string text(const std::string& name) const {
+    for (uint32_t i = 0; raw_ && i < raw_->count; ++i)
+      if (name == raw_->names[i]) return raw_->values[i];
+    return "";
+  }
+  int64_t integer(const std::string& name) const { return std::stoll(text(name)); }
+  double number(const std::string& name) const { return std::stod(text(name)); }
+  bool flag(const std::string& name) const { return text(name) == "true"; }
+
+ private:
+  const paddle_options* raw_ = nullptr;
+};
+
 #if PADDLE_PLUGIN_TARGET_MINOR >= 2
 
 // --- transports ---
@@ -68,6 +88,13 @@ class Rank {
   int32_t size() const { return raw_.size; }
   double timeout() const { return raw_.timeout; }
   std::string host(int32_t rank) const { return raw_.hosts[rank]; }
+#if PADDLE_PLUGIN_TARGET_MINOR >= 4
+  /// The keys of the transport, while it is opened.
+  Options options() const {
+    return PADDLE_PLUGIN_COVERS(paddle_rank, options, raw_.struct_size) ? Options(raw_.options)
+                                                                        : Options();
+  }
+#endif
   /// Publishes a value of this rank by a key.
   void put(const char* key, const std::string& value) const {
     const paddle_rendezvous& r = *raw_.rendezvous;
@@ -96,11 +123,15 @@ using Messages = std::span<const paddle_message* const>;
 ///   void take(int32_t peer, uint32_t tag, void* bytes, size_t size);
 ///   void abort(const char* reason) noexcept;
 template <class T>
-paddle_transport transport_of(const char* name, const char* doc) {
+paddle_transport transport_of(const char* name, const char* doc,
+                              [[maybe_unused]] const char* keys = nullptr) {
   paddle_transport out{};
   out.struct_size = sizeof out;
   out.name = name;
   out.doc = doc;
+#if PADDLE_PLUGIN_TARGET_MINOR >= 4
+  out.keys = keys;
+#endif
   out.open = [](paddle_call* call, const paddle_rank* rank, void** state) {
     return guarded(call, [&] { *state = new T(Rank(call, *rank)); });
   };
@@ -170,6 +201,14 @@ class Visitor {
   void* context_;
 };
 
+#if PADDLE_PLUGIN_TARGET_MINOR >= 4
+/// The keys of a table, while it is opened.
+inline Options options_of(const paddle_table_spec& spec) {
+  return PADDLE_PLUGIN_COVERS(paddle_table_spec, options, spec.struct_size) ? Options(spec.options)
+                                                                            : Options();
+}
+#endif
+
 /// The descriptor of a table of the class T, which has a constructor from paddle_table_spec and
 ///   int64_t count() const;
 ///   void read(std::span<const uint64_t> keys, int32_t missing, std::byte* rows) const;
@@ -177,7 +216,8 @@ class Visitor {
 ///   void content(const Visitor& visit) const;
 ///   void restore(std::span<const uint64_t> keys, const std::byte* records);
 template <class T>
-paddle_table table_of(const char* name, const char* doc) {
+paddle_table table_of(const char* name, const char* doc,
+                      [[maybe_unused]] const char* keys = nullptr) {
   struct State {
     explicit State(const paddle_table_spec& given) : spec(given), table(given) {}
     const paddle_table_spec& spec;
@@ -187,6 +227,9 @@ paddle_table table_of(const char* name, const char* doc) {
   out.struct_size = sizeof out;
   out.name = name;
   out.doc = doc;
+#if PADDLE_PLUGIN_TARGET_MINOR >= 4
+  out.keys = keys;
+#endif
   out.open = [](paddle_call* call, const paddle_table_spec* spec, void** state) {
     return guarded(call, [&] { *state = new State(*spec); });
   };
@@ -222,24 +265,6 @@ paddle_table table_of(const char* name, const char* doc) {
 }
 
 // --- readers ---
-
-/// The keys of a dataset in the config.
-class Options {
- public:
-  explicit Options(const paddle_options& raw) : raw_(raw) {}
-  /// The value as text; "" where there is none.
-  std::string text(const std::string& name) const {
-    for (uint32_t i = 0; i < raw_.count; ++i)
-      if (name == raw_.names[i]) return raw_.values[i];
-    return "";
-  }
-  int64_t integer(const std::string& name) const { return std::stoll(text(name)); }
-  double number(const std::string& name) const { return std::stod(text(name)); }
-  bool flag(const std::string& name) const { return text(name) == "true"; }
-
- private:
-  const paddle_options& raw_;
-};
 
 /// A sample that is filled in.
 class Sample {
@@ -279,7 +304,7 @@ paddle_reader reader_of(const char* name, const char* doc, const char* keys) {
   out.doc = doc;
   out.keys = keys;
   out.open = [](paddle_call* call, const paddle_options* options, void** state) {
-    return guarded(call, [&] { *state = new State(Options(*options)); });
+    return guarded(call, [&] { *state = new State(Options(options)); });
   };
   out.describe = [](void* state) { return static_cast<const State*>(state)->fields.c_str(); };
   out.size = [](void* state) { return static_cast<const State*>(state)->reader.size(); };
@@ -296,6 +321,56 @@ paddle_reader reader_of(const char* name, const char* doc, const char* keys) {
   };
   out.fingerprint = [](void* state) {
     return static_cast<const State*>(state)->reader.fingerprint();
+  };
+  return out;
+}
+#endif
+
+#if PADDLE_PLUGIN_TARGET_MINOR >= 4
+/// The descriptor of a reader of a stream of the class T, which has a constructor from Options and
+///   std::string describe() const;               a field a line
+///   bool next(const Sample& sample);            false at the end
+///   std::string position() const;               the place before the next sample
+///   void seek(const std::string& position);
+///   std::string location() const;               of the sample that `next` gave
+///   uint64_t fingerprint() const;
+template <class T>
+paddle_reader stream_of(const char* name, const char* doc, const char* keys) {
+  struct State {
+    explicit State(const Options& options) : reader(options), fields(reader.describe()) {}
+    T reader;
+    std::string fields;
+  };
+  paddle_reader out{};
+  out.struct_size = sizeof out;
+  out.name = name;
+  out.doc = doc;
+  out.keys = keys;
+  out.open = [](paddle_call* call, const paddle_options* options, void** state) {
+    return guarded(call, [&] { *state = new State(Options(options)); });
+  };
+  out.describe = [](void* state) { return static_cast<const State*>(state)->fields.c_str(); };
+  out.close = [](void* state) { delete static_cast<State*>(state); };
+  out.location = [](void* state, int64_t, char* text, size_t capacity) {
+    const std::string place = static_cast<const State*>(state)->reader.location();
+    text[place.copy(text, capacity - 1)] = '\0';
+  };
+  out.fingerprint = [](void* state) {
+    return static_cast<const State*>(state)->reader.fingerprint();
+  };
+  out.next = [](void* state, paddle_call* call, const paddle_sample* sample) {
+    bool has_more = false;
+    const paddle_status status = guarded(
+        call, [&] { has_more = static_cast<State*>(state)->reader.next(Sample(*sample, 0, 0)); });
+    return status != PADDLE_OK || has_more ? status : paddle_status{PADDLE_DECLINED};
+  };
+  out.position = [](void* state, paddle_call* call) {
+    return guarded(call, [&] {
+      host()->write(call, static_cast<const State*>(state)->reader.position().c_str());
+    });
+  };
+  out.seek = [](void* state, paddle_call* call, const char* position) {
+    return guarded(call, [&] { static_cast<State*>(state)->reader.seek(position); });
   };
   return out;
 }

@@ -58,6 +58,16 @@ typedef struct paddle_plugin {
   uint32_t reserved_too;
   const paddle_compiler* const* compilers;
 #endif
+#if PADDLE_PLUGIN_TARGET_MINOR >= 4
+  /* Since 1.4. */
+  const char* keys; /* of `plugins: [{path: …, options: {…}}]`, as paddle_options says; or null */
+  /* In the place of `start`, with the options. May be null. */
+  paddle_status (*start_with)(const paddle_host* host, const paddle_options* options,
+                              paddle_call* call);
+  /* Once before the program ends normally, if the plug-in was started; may be null. No other of its
+   * functions is called later. */
+  void (*stop)(void);
+#endif
 } paddle_plugin;
 
 /* The entry. It fills in the struct and must not start threads, open devices or print.

@@ -101,6 +101,38 @@ class Plugin {
     needs(3);
   }
 #endif
+#if PADDLE_PLUGIN_TARGET_MINOR >= 4
+  /// The same with keys in the config, as YAML.
+  template <class T>
+  void transport(const char* name, const char* doc, const char* keys) {
+    transports_.push_back(transport_of<T>(name, doc, keys));
+    needs(4);
+  }
+  template <class T>
+  void table(const char* name, const char* doc, const char* keys) {
+    tables_.push_back(table_of<T>(name, doc, keys));
+    needs(4);
+  }
+  /// A reader of a stream of the class T: see stream_of.
+  template <class T>
+  void stream(const char* name, const char* doc, const char* keys) {
+    readers_.push_back(stream_of<T>(name, doc, keys));
+    needs(4);
+  }
+  /// The keys of the plug-in in `plugins: [{path: …, options: {…}}]`, as YAML, and what is called
+  /// with them once everything is registered. An exception is an error of loading.
+  using Start = void (*)(const Options&);
+  void options(const char* keys, Start start) {
+    keys_ = keys;
+    start_entry() = start;
+    needs(4);
+  }
+  /// Called once before the program ends normally. No other function is called later.
+  void stop(void (*function)()) {
+    stop_ = function;
+    needs(4);
+  }
+#endif
   void summary(const char* text) { summary_ = text; }
 
   /// The number of kernels and of passes that a plug-in may have in this layer.
@@ -151,11 +183,27 @@ class Plugin {
 #if PADDLE_PLUGIN_TARGET_MINOR >= 3
     list(compilers_, compiler_list_, to->compiler_count, to->compilers);
 #endif
+#if PADDLE_PLUGIN_TARGET_MINOR >= 4
+    if (needs_minor_ < 4) return;  // the struct of an earlier host ends here
+    to->keys = keys_;
+    if (start_entry()) to->start_with = run_start;
+    to->stop = stop_;
+#endif
   }
   static bool passes_fit() { return pass_entries().size() <= kMaxPasses; }
 #else
   void fill_kinds(paddle_plugin*) {}
   static bool passes_fit() { return true; }
+#endif
+#if PADDLE_PLUGIN_TARGET_MINOR >= 4
+  static Start& start_entry() {
+    static Start function = nullptr;
+    return function;
+  }
+  static paddle_status run_start(const paddle_host*, const paddle_options* options,
+                                 paddle_call* call) {
+    return guarded(call, [&] { start_entry()(Options(options)); });
+  }
 #endif
   using Prepare = paddle_status (*)(paddle_call*, const paddle_request*, paddle_instance*);
 
@@ -256,6 +304,10 @@ class Plugin {
 #if PADDLE_PLUGIN_TARGET_MINOR >= 3
   std::vector<paddle_compiler> compilers_;
   std::vector<const paddle_compiler*> compiler_list_;
+#endif
+#if PADDLE_PLUGIN_TARGET_MINOR >= 4
+  const char* keys_ = nullptr;
+  void (*stop_)() = nullptr;
 #endif
   const char* summary_ = nullptr;
   uint32_t needs_minor_ = 0;

@@ -24,6 +24,11 @@ typedef struct paddle_table_spec {
   size_t record_bytes; /* row_bytes * (1 + state_count) */
   const char* name;    /* the path of the table in the model, such as "user" */
   const void* rules;   /* for the host */
+
+#if PADDLE_PLUGIN_TARGET_MINOR >= 4
+  /* Since 1.4. The keys of the table, until `open` returns. */
+  const paddle_options* options;
+#endif
 } paddle_table_spec;
 
 enum {
@@ -53,8 +58,9 @@ typedef paddle_status (*paddle_record_visitor)(void* context, const uint64_t* ke
 typedef struct paddle_table {
   uint32_t struct_size;
   uint32_t reserved;
-  const char* name; /* a word; `train.tables: PLUGIN.NAME` selects it */
-  const char* doc;  /* a line; may be null */
+  const char*
+      name; /* a word; `train.tables: PLUGIN.NAME` or `tables: {TABLE: {store: …}}` select it */
+  const char* doc; /* a line; may be null */
 
   /* Opens an empty table. */
   paddle_status (*open)(paddle_call* call, const paddle_table_spec* spec, void** state);
@@ -79,6 +85,12 @@ typedef struct paddle_table {
 
   /* Writes what it holds in memory to where it keeps rows; before a checkpoint. */
   paddle_status (*flush)(void* state, paddle_call* call);
+
+#if PADDLE_PLUGIN_TARGET_MINOR >= 4
+  /* Since 1.4. The keys of the config besides `kind` and those of all tables, as paddle_options
+   * says. */
+  const char* keys;
+#endif
 } paddle_table;
 
 #ifdef __cplusplus

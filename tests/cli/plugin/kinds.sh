@@ -173,7 +173,7 @@ expect 3 "did you mean 'my_transport.ring'?" "$launch" -n 2 "$bin/paddle-train" 
   "plugins=[my_transport.so]" --output x
 
 # Names that are unknown.
-expect 3 "there is no kind of table 'my_table.nowhere', expected one of memory, my_table.file_rows" \
+expect 3 "'train.tables': expected one of memory, my_table.file_rows as 'kind', found 'my_table.nowhere'" \
   "$bin/paddle-train" c.yaml parallel.data=1 train.tables=my_table.nowhere --plugin my_table.so --output x
 PADDLE_TRANSPORT=my_transport.ring expect 2 "name a plug-in with --plugin or PADDLE_PLUGINS" \
   "$launch" -n 2 "$bin/paddle-train" c.yaml --output x
