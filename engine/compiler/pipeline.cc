@@ -115,8 +115,8 @@ bool updates_parameters(const Function& function) {
 }
 
 /// The compilers that take regions of the function, in the order in which they are asked.
-std::vector<Registry<RegionCompiler>::Handle> wanted_compilers(const CompileOptions& options) {
-  std::vector<Registry<RegionCompiler>::Handle> out;
+RegionCompilers wanted_compilers(const CompileOptions& options) {
+  RegionCompilers out;
   const int16_t device_kind = resolved(options.target).device.kind;
   for (const auto& each : region_compilers().all())
     if (each->device_kind == device_kind && (each->keeps_bits || !options.exact) &&
@@ -175,8 +175,10 @@ std::vector<Pass> built_in_pipeline(const CompileOptions& options,
   stage = Stage::kFuse;
   const auto compilers = wanted_compilers(options);
   add(!compilers.empty(), "claim_regions", [compilers](Function& f) {
-    for (const auto& compiler : compilers)
-      if (compiler->for_training || !updates_parameters(f)) claim_regions(f, *compiler);
+    RegionCompilers fitting = compilers;
+    if (updates_parameters(f))
+      std::erase_if(fitting, [](const auto& compiler) { return !compiler->for_training; });
+    for (const auto& compiler : fitting) claim_regions(f, *compiler, fitting);
     ir::verify(f);
   });
   add(layout, "fuse_epilogues", [target](Function& f) {

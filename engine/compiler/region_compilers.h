@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/registry.h"
 #include "ir/module.h"
@@ -31,6 +32,8 @@ struct RegionCompiler {
   size_t least_operations = 1;
   /// Whether it computes such an operation.
   std::function<bool(const ir::Operation& operation)> supports = {};
+  /// Estimated seconds of such an operation in a region; may be empty.
+  std::function<double(const ir::Operation& operation)> cost = {};
   /// Null if it declines. From several threads at once.
   std::function<std::unique_ptr<Kernel>(const RegionRequest& request)> compile = {};
 };
@@ -45,8 +48,12 @@ bool is_claimed(const ir::Operation& operation);
 /// which a warning is logged.
 std::unique_ptr<Kernel> compile_region(const RegionRequest& request);
 
-/// Wraps regions of operations that the compiler supports in `plugin.region`. Regions whose sizes
-/// are all known are compiled at once: those that it declines stay as they are.
-void claim_regions(ir::Function& function, const RegionCompiler& compiler);
+using RegionCompilers = std::vector<Registry<RegionCompiler>::Handle>;
+
+/// Wraps regions of operations that the compiler supports in `plugin.region`, except operations for
+/// which one of `others` states a lower cost. Regions whose sizes are all known are compiled at
+/// once: those that it declines stay as they are.
+void claim_regions(ir::Function& function, const RegionCompiler& compiler,
+                   const RegionCompilers& others = {});
 
 }  // namespace paddle::compiler

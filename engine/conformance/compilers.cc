@@ -1,12 +1,16 @@
 #include "conformance/compilers.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <optional>
 #include <thread>
 
+#include "base/files.h"
 #include "compiler/region_compilers.h"
 #include "conformance/modules.h"
 #include "conformance/passes.h"
 #include "conformance/results.h"
+#include "conformance/temporary_folder.h"
 #include "inspect/both_modes.h"
 #include "inspect/compare.h"
 #include "ir/tracer.h"
@@ -298,11 +302,57 @@ std::string check_threads(const Compiler& compiler, const Extent& extent) {
   return claimed > 0 ? "" : nothing_claimed("the functions");
 }
 
+/// The environment variable PADDLE_CACHE_DIR with another value.
+class CacheFolder {
+ public:
+  explicit CacheFolder(const std::string& folder) {
+    if (const char* const before = std::getenv(kName)) before_ = before;
+    ::setenv(kName, folder.c_str(), 1);
+  }
+  ~CacheFolder() {
+    if (before_)
+      ::setenv(kName, before_->c_str(), 1);
+    else
+      ::unsetenv(kName);
+  }
+  CacheFolder(const CacheFolder&) = delete;
+  CacheFolder& operator=(const CacheFolder&) = delete;
+
+ private:
+  static constexpr const char* kName = "PADDLE_CACHE_DIR";
+  std::optional<std::string> before_;
+};
+
+/// Regions that were compiled, against the same from their forms in files.
+std::string check_forms(const Compiler& compiler, const std::vector<Example>& examples) {
+  const TemporaryFolder folder;
+  const CacheFolder scope(folder.path());
+  size_t claimed = 0;
+  for (size_t i = 0; i < examples.size(); ++i) try {
+      const auto types = types_of_arrays(examples[i].inputs);
+      const Compiled first(examples[i].function, types, &compiler),
+          second(examples[i].function, types, &compiler);
+      claimed += first.claimed();
+      if (first.claimed() != second.claimed())
+        return str("module ", i, ": ", second.claimed(), " regions are taken from forms, ",
+                   first.claimed(), " are compiled");
+      const std::string bad =
+          compare(second.run(examples[i].inputs), first.run(examples[i].inputs), true);
+      if (!bad.empty()) return str("module ", i, ": from its form: ", bad);
+    } catch (const Error& e) {
+      return str("module ", i, ": ", first_line(e.what()));
+    }
+  if (claimed == 0) return nothing_claimed(str("the ", examples.size(), " modules"));
+  return is_directory(folder.path() + "/regions")
+             ? ""
+             : str(kSkip, "its regions have no form for files");
+}
+
 }  // namespace
 
 const std::vector<std::string>& compiler_checks() {
   static const std::vector<std::string> all = {"modules", "gradients", "unusual", "operations",
-                                               "sizes",   "threads",   "repeat"};
+                                               "sizes",   "threads",   "repeat",  "forms"};
   return all;
 }
 
@@ -317,6 +367,7 @@ std::string check_compiler(const std::string& name, const std::string& check,
   if (check == "threads") return check_threads(*compiler, extent);
   if (check == "gradients")
     return check_examples(*compiler, chain_gradients(40 / share, extent.seed), false);
+  if (check == "forms") return check_forms(*compiler, chains(40 / share, extent.seed));
   if (check == "unusual") return check_examples(*compiler, unusual_functions(), false);
   return check_examples(*compiler, chains(70 / share, extent.seed), check == "repeat");
 }

@@ -96,6 +96,8 @@ void read_compilers(const Descriptors& d, const paddle_plugin& given, Parts& par
     d.check_word("compiler", i, c.name, words(parts.compilers));
     if (!c.supports || !c.compile)
       d.reject(str("compiler ", c.name, ": supports and compile must be set"));
+    if (!c.serialize != !c.deserialize)
+      d.reject(str("compiler ", c.name, ": serialize and deserialize: both must be set, or none"));
     const std::string device = is_empty(c.device) ? "cpu" : c.device;
     if (device != "cpu" && std::ranges::none_of(parts.devices, [&](const paddle_device_api* each) {
           return device == each->name;

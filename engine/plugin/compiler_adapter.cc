@@ -3,7 +3,10 @@
 #include <deque>
 #include <unordered_map>
 
+#include "base/file_cache.h"
 #include "base/parallel.h"
+#include "base/sha256.h"
+#include "base/timing_conditions.h"
 #include "plugin/frame.h"
 #include "plugin/host.h"
 #include "plugin/kernel_adapter.h"
@@ -194,38 +197,123 @@ bool supports(const CompilerContext& context, const ir::Operation& operation) {
   return status == PADDLE_OK;
 }
 
-std::unique_ptr<Kernel> compile(const CompilerContext& context, const RegionRequest& request) {
-  const RegionDescription region(request);
-  if (!region.is_complete()) return nullptr;
-  paddle_instance instance{};
+double cost(const CompilerContext& context, const ir::Operation& operation) {
+  std::vector<Layout> operands, results;
+  for (const ir::Value* v : operation.operands) operands.push_back(layout_of(v));
+  for (const ir::Value* v : operation.results) results.push_back(layout_of(v));
+  const OperationRequest request(*operation.op, operation.attrs, operands, results);
+  const std::string name(operation.op->name());
+  paddle_call call;
+  const Frame frame(context.plugin.c_str(), "cost", context.name.c_str(),
+                    operation.location.c_str());
+  return context.functions.cost(&call, name.c_str(), request.get());
+}
+
+/// Compiled forms of regions in files.
+FileCache form_cache() {
+  return FileCache(cache_folder("regions"), ".region", uint64_t{256} << 20);
+}
+
+/// Everything that the compiled form of a region depends on: the file of the plug-in, the region
+/// with its sizes and constants, the threads and the processor.
+std::string form_key(const CompilerContext& context, const paddle_region& region,
+                     std::span<const Layout> operands) {
+  Sha256 hash;
+  hash.add(region.text);
+  for (const Layout& x : operands) {
+    hash.add(x.constant ? "constant " : "value ");
+    if (x.constant)
+      hash.add({static_cast<const char*>(x.constant),
+                static_cast<size_t>(storage_bytes(x.dtype, element_count(x.shape)))});
+  }
+  return str(context.name, " ", context.sha256, " ", PADDLE_PLUGIN_ABI_MINOR, "\n",
+             timing_conditions(), "\n", hash.finish_digits());
+}
+
+/// Calls `compile` or `deserialize`; false if it declines.
+template <class Function>
+bool fill_instance(const CompilerContext& context, const char* what, const std::string& location,
+                   paddle_instance& instance, Function&& function) {
+  instance = {};
   instance.struct_size = sizeof instance;
   paddle_call call;
   paddle_status status = PADDLE_INTERNAL;
   {
-    const Frame frame(context.plugin.c_str(), "compile", context.name.c_str(),
-                      request.operation.location.c_str());
-    status = call_plugin(frame, context.plugin.c_str(), context.name.c_str(), [&] {
-      return context.functions.compile(&call, &region.get(), &instance);
-    });
+    const Frame frame(context.plugin.c_str(), what, context.name.c_str(), location.c_str());
+    status = call_plugin(frame, context.plugin.c_str(), context.name.c_str(),
+                         [&] { return function(&call); });
   }
-  if (status == PADDLE_DECLINED) return nullptr;
+  if (status == PADDLE_DECLINED) return false;
   if (status != PADDLE_OK) throw_status(call, status, context.name);
   if (!instance.run)
-    fail(ErrorCode::kInternal, context.name, ": 'compile' of ", context.plugin, " gave no 'run'");
-  return kernel_of_instance(context.plugin, context.name, instance, request.operands.size(),
-                            request.results.size());
+    fail(ErrorCode::kInternal, context.name, ": '", what, "' of ", context.plugin,
+         " gave no 'run'");
+  return true;
+}
+
+/// The form that the plug-in gives of a compiled region; nothing if it gives none.
+std::optional<std::string> form_of(const CompilerContext& context, const std::string& location,
+                                   const void* state) {
+  constexpr size_t kMaxBytes = size_t{64} << 20;
+  std::string form;
+  const paddle_write write = [](void* to, const void* bytes, size_t size) -> paddle_status {
+    auto& out = *static_cast<std::string*>(to);
+    if (size > kMaxBytes - out.size()) return PADDLE_USAGE;
+    return guarded(nullptr, [&] { out.append(static_cast<const char*>(bytes), size); });
+  };
+  paddle_call call;
+  paddle_status status = PADDLE_INTERNAL;
+  {
+    const Frame frame(context.plugin.c_str(), "serialize", context.name.c_str(), location.c_str());
+    status = call_plugin(frame, context.plugin.c_str(), context.name.c_str(),
+                         [&] { return context.functions.serialize(&call, state, write, &form); });
+  }
+  if (status == PADDLE_DECLINED) return std::nullopt;
+  if (status != PADDLE_OK) throw_status(call, status, context.name + ": serialize");
+  return form;
+}
+
+std::unique_ptr<Kernel> compile(const CompilerContext& context, const RegionRequest& request) {
+  const RegionDescription region(request);
+  if (!region.is_complete()) return nullptr;
+  const paddle_compiler& c = context.functions;
+  const std::string& location = request.operation.location;
+  const std::string key =
+      c.serialize ? form_key(context, region.get(), request.operands) : std::string();
+  paddle_instance instance{};
+  const auto kernel = [&] {
+    return kernel_of_instance(context.plugin, context.name, instance, request.operands.size(),
+                              request.results.size());
+  };
+  if (c.serialize)
+    if (const auto form = form_cache().find(key);
+        form && fill_instance(context, "deserialize", location, instance, [&](paddle_call* call) {
+          return c.deserialize(call, &region.get(), form->data(), form->size(), &instance);
+        }))
+      return kernel();
+  if (!fill_instance(context, "compile", location, instance,
+                     [&](paddle_call* call) { return c.compile(call, &region.get(), &instance); }))
+    return nullptr;
+  auto out = kernel();
+  if (c.serialize)
+    if (const auto form = form_of(context, location, instance.state)) form_cache().keep(key, *form);
+  return out;
 }
 
 }  // namespace
 
 compiler::RegionCompiler region_compiler_of(const CompilerContext& context) {
   const std::string device = context.functions.device ? context.functions.device : "cpu";
+  std::function<double(const ir::Operation&)> estimate;
+  if (context.functions.cost)
+    estimate = [&context](const ir::Operation& o) { return cost(context, o); };
   return {.name = context.name,
           .device_kind = parse_device(device).kind,
           .keeps_bits = (context.functions.flags & PADDLE_COMPILER_KEEPS_BITS) != 0,
           .for_training = (context.functions.flags & PADDLE_COMPILER_TRAINING) != 0,
           .least_operations = context.functions.least_operations,
           .supports = [&context](const ir::Operation& o) { return supports(context, o); },
+          .cost = std::move(estimate),
           .compile = [&context](const RegionRequest& r) { return compile(context, r); }};
 }
 

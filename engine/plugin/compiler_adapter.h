@@ -12,6 +12,7 @@ struct CompilerContext {
   std::string plugin;         ///< "acme 1.0.0"
   std::string name;           ///< "acme.loops"
   paddle_compiler functions;  ///< what the engine knows of the plug-in's struct
+  std::string sha256 = {};    ///< of the file, once it is known
 };
 
 /// The compiler for the registry; its device must be registered. The context must outlive it.

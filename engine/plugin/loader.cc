@@ -158,8 +158,10 @@ const Plugin& load(const std::string& path, const LoadOptions& options) {
   for (const TableContext& table : parts->tables) plugin.tables.push_back(table.name);
   for (const PassContext& pass : parts->passes) plugin.passes.push_back(pass.name);
   for (const ReaderContext& reader : parts->readers) plugin.readers.push_back(reader.name);
-  for (const CompilerContext& compiler : parts->compilers)
+  for (CompilerContext& compiler : parts->compilers) {
+    compiler.sha256 = hash;
     plugin.compilers.push_back(compiler.name);
+  }
   // From here on the registries point into it, so it is kept even if `start` fails.
   all.plugins.push_back(std::move(parts));
   Parts& kept = *all.plugins.back();

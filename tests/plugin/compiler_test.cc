@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <set>
 
@@ -39,9 +41,14 @@ class Registered {
  public:
   explicit Registered(Behavior given) {
     behavior = std::move(given);
-    context_.functions = {
-        sizeof(paddle_compiler),  behavior.flags, "loops", nullptr, "cpu", supports, compile,
-        behavior.least_operations};
+    paddle_compiler& functions = context_.functions;
+    functions.struct_size = sizeof functions;
+    functions.flags = behavior.flags;
+    functions.name = "loops";
+    functions.device = "cpu";
+    functions.supports = supports;
+    functions.compile = compile;
+    functions.least_operations = behavior.least_operations;
     compiler::region_compilers().add({region_compiler_of(context_)}, {"test"});
   }
   ~Registered() { compiler::region_compilers().remove({"test.loops"}); }
@@ -130,6 +137,91 @@ TEST(PluginCompiler, GetsConnectedOperationsAsOneRegion) {
   const auto& results = executable.run({Array::zeros(DType::kF32, {4})});
   EXPECT_EQ(results[0].number(3), 7);
   EXPECT_FLOAT_EQ(static_cast<float>(results[1].number(3)), std::sin(7.0f));
+}
+
+TEST(PluginCompiler, TheOneOfTheLowestCostGetsAnOperation) {
+  const Registered registered({{"exp", "add"}, make_sevens});
+  const auto base = compiler::region_compilers().find("test.loops");
+  const auto with_cost = [&](double of_exp, double of_add) {
+    auto out = std::make_shared<compiler::RegionCompiler>(*base);
+    out->cost = [=](const ir::Operation& o) { return o.op->name() == "exp" ? of_exp : of_add; };
+    return out;
+  };
+  const compiler::RegionCompilers all = {with_cost(1, 3), with_cost(2, 2)};
+  const auto claimed_by = [&](size_t which) {
+    const auto f = function_of(kX,
+                               "    %1 = exp(%0) : float32[4]\n"
+                               "    %2 = add(%1, %0) : float32[4]\n"
+                               "    return %2 'y'\n");
+    compiler::claim_regions(*f, *all[which], all);
+    std::string out;
+    for (const auto& o : f->body.operations)
+      if (compiler::is_claimed(*o))
+        for (const auto& each : o->regions[0]->operations) out += str(each->op->name(), " ");
+    return out;
+  };
+  EXPECT_EQ(claimed_by(0), "exp ");
+  EXPECT_EQ(claimed_by(1), "add ");
+}
+
+/// A compiler whose forms say how often it has compiled; static, since these are C functions.
+int compiled_count = 0, restored_count = 0;
+std::string form;
+
+TEST(PluginCompiler, KeepsFormsOfRegionsInFiles) {
+  const std::string folder = testing::TempDir() + "paddle_forms";
+  std::filesystem::remove_all(folder);
+  ::setenv("PADDLE_CACHE_DIR", folder.c_str(), 1);
+  behavior = {{"exp"}, [](paddle_call* call, const paddle_region& region, paddle_instance* made) {
+                ++compiled_count;
+                return make_sevens(call, region, made);
+              }};
+  CompilerContext context{"test 1.0.0", "test.forms", {}};
+  context.functions.struct_size = sizeof context.functions;
+  context.functions.name = "forms";
+  context.functions.supports = supports;
+  context.functions.compile = compile;
+  context.functions.serialize = [](paddle_call*, const void*, paddle_write write,
+                                   void* to) -> paddle_status {
+    const paddle_status first = write(to, "sev", 3);
+    return first == PADDLE_OK ? write(to, "ens", 3) : first;
+  };
+  context.functions.deserialize = [](paddle_call* call, const paddle_region* region,
+                                     const void* bytes, size_t size,
+                                     paddle_instance* instance) -> paddle_status {
+    form.assign(static_cast<const char*>(bytes), size);
+    ++restored_count;
+    return make_sevens(call, *region, instance);
+  };
+  compiler::region_compilers().add({region_compiler_of(context)}, {"test"});
+  const auto run = [](const char* shape) {
+    const auto f =
+        function_of(str("%0 : float32[", shape, "] 'x'"),
+                    str("    %1 = exp(%0) : float32[", shape, "]\n", "    return %1 'y'\n"));
+    compiler::claim_regions(*f, *compiler::region_compilers().find("test.forms"));
+    EXPECT_EQ(claimed_in(*f), 1u);
+    runtime::Executable executable(f);
+    return executable.run({Array::zeros(DType::kF32, {std::stoi(shape)})})[0].number(0);
+  };
+  EXPECT_EQ(run("4"), 7);
+  EXPECT_EQ(compiled_count, 1);
+  EXPECT_EQ(run("4"), 7);
+  EXPECT_EQ(compiled_count, 1);
+  EXPECT_EQ(restored_count, 1);
+  EXPECT_EQ(form, "sevens");
+  EXPECT_EQ(run("5"), 7);  // another region
+  EXPECT_EQ(compiled_count, 2);
+  context.sha256 = "of another file";
+  EXPECT_EQ(run("4"), 7);
+  EXPECT_EQ(compiled_count, 3);
+  // A form that the compiler no longer takes is compiled again.
+  context.functions.deserialize = [](paddle_call*, const paddle_region*, const void*, size_t,
+                                     paddle_instance*) -> paddle_status { return PADDLE_DECLINED; };
+  EXPECT_EQ(run("4"), 7);
+  EXPECT_EQ(compiled_count, 4);
+  compiler::region_compilers().remove({"test.forms"});
+  ::unsetenv("PADDLE_CACHE_DIR");
+  std::filesystem::remove_all(folder);
 }
 
 TEST(PluginCompiler, RegionsNeverDependOnThemselves) {

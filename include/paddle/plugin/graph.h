@@ -54,6 +54,9 @@ enum {
   PADDLE_COMPILER_TRAINING = 2    /* also for functions that update parameters */
 };
 
+/* Takes a piece of a serialized region. */
+typedef paddle_status (*paddle_write)(void* context, const void* bytes, size_t size);
+
 typedef struct paddle_compiler {
   uint32_t struct_size;
   uint32_t flags;
@@ -75,6 +78,24 @@ typedef struct paddle_compiler {
 
   /* Regions of fewer operations are left to the engine. */
   uint32_t least_operations;
+
+#if PADDLE_PLUGIN_TARGET_MINOR >= 4
+  /* Since 1.4. */
+  uint32_t reserved;
+  /* An estimate of the seconds that such an operation takes in a region. Of several compilers that
+   * support an operation, the one with the least gets it; without this the one that was loaded
+   * first. From several threads at once. */
+  double (*cost)(paddle_call* call, const char* operation, const paddle_request* request);
+  /* Gives the compiled form of a region, `state` of the instance, by `write` in one or more pieces;
+   * PADDLE_DECLINED for a region that has none. The engine keeps it in files. */
+  paddle_status (*serialize)(paddle_call* call, const void* state, paddle_write write,
+                             void* context);
+  /* As `compile`, from a form that `serialize` of this file has given for the same region, with the
+   * same constants, number of threads and processor. PADDLE_DECLINED: `compile` is called. Both are
+   * set, or none. */
+  paddle_status (*deserialize)(paddle_call* call, const paddle_region* region, const void* bytes,
+                               size_t size, paddle_instance* instance);
+#endif
 } paddle_compiler;
 
 #ifdef __cplusplus

@@ -14,7 +14,7 @@ ok "$plugin" new compiler fresh
 says "paddle plugin check fresh.so --quick"
 ok "$plugin" build fresh.cc -o fresh.so
 ok "$plugin" check fresh.so --quick
-says "compilers   7       0       0"
+says "compilers   7       0       1"
 ok "$plugin" list --plugin fresh.so
 says "compilers fresh.loops"
 

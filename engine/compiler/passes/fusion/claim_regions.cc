@@ -64,8 +64,9 @@ std::optional<std::vector<Layout>> static_layouts(const std::vector<Value*>& val
 /// operations of one level are a group: no path leaves it and comes back.
 class Claims {
  public:
-  Claims(ir::Function& function, Region& region, const RegionCompiler& compiler)
-      : function_(function), region_(region), compiler_(compiler) {}
+  Claims(ir::Function& function, Region& region, const RegionCompiler& compiler,
+         const RegionCompilers& others)
+      : function_(function), region_(region), compiler_(compiler), others_(others) {}
 
   void run() {
     collect();
@@ -108,7 +109,7 @@ class Claims {
       if (ordered) barriers.push_back(i);
       n.needs.assign(needs.begin(), needs.end());
       std::ranges::sort(n.needs);
-      n.supported = may_join(o) && compiler_.supports(o);
+      n.supported = may_join(o) && compiler_.supports(o) && !is_cheaper_elsewhere(o);
       n.level = n.supported ? 0 : -1;
       for (const size_t p : n.needs)
         n.level =
@@ -118,6 +119,15 @@ class Claims {
           if (nodes_[p].supported && nodes_[p].level == n.level) merge(leader(p), i);
     }
     region_.operations.clear();
+  }
+
+  /// Whether another compiler computes the operation at a lower cost.
+  bool is_cheaper_elsewhere(const Operation& o) const {
+    if (!compiler_.cost || others_.size() < 2) return false;
+    const double own = compiler_.cost(o);
+    return std::ranges::any_of(others_, [&](const auto& other) {
+      return other.get() != &compiler_ && other->cost && other->supports(o) && other->cost(o) < own;
+    });
   }
 
   size_t leader(size_t node) const {
@@ -202,6 +212,7 @@ class Claims {
   ir::Function& function_;
   Region& region_;
   const RegionCompiler& compiler_;
+  const RegionCompilers& others_;
   std::vector<Node> nodes_;
   std::unordered_map<const Value*, size_t> producers_;
   std::unordered_set<const Value*> results_;
@@ -209,11 +220,12 @@ class Claims {
 
 /// The regions of control flow, from the innermost, and then the function's body.
 void claim_in(ir::Function& function, Region& region, const RegionCompiler& compiler,
-              size_t (&counts)[3]) {
+              const RegionCompilers& others, size_t (&counts)[3]) {
   for (const auto& operation : region.operations)
     if (operation->regions.size() > 1)
-      for (const auto& nested : operation->regions) claim_in(function, *nested, compiler, counts);
-  Claims claims(function, region, compiler);
+      for (const auto& nested : operation->regions)
+        claim_in(function, *nested, compiler, others, counts);
+  Claims claims(function, region, compiler, others);
   claims.run();
   counts[0] += claims.regions;
   counts[1] += claims.operations;
@@ -222,10 +234,11 @@ void claim_in(ir::Function& function, Region& region, const RegionCompiler& comp
 
 }  // namespace
 
-void claim_regions(ir::Function& function, const RegionCompiler& compiler) {
+void claim_regions(ir::Function& function, const RegionCompiler& compiler,
+                   const RegionCompilers& others) {
   if (compiler.device_kind != function.target.device.kind) return;
   size_t counts[3] = {};
-  claim_in(function, function.body, compiler, counts);
+  claim_in(function, function.body, compiler, others, counts);
   log(LogLevel::kDebug, str("'", function.name, "': ", compiler.name, " takes ", counts[0],
                             " regions of ", counts[1], " operations and declines ", counts[2]));
 }
