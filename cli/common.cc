@@ -25,6 +25,7 @@
 #include "base/resident_memory.h"
 #include "common_describe.h"
 #include "common_options.h"
+#include "common_plugins.h"
 #include "config/overrides.h"
 #include "plugin/plugin.h"
 
@@ -32,6 +33,8 @@ namespace paddle::cli {
 namespace {
 
 bool debug = false, threads_given = false;
+const bool* plugins_closed = nullptr;
+std::vector<std::string> plugin_files;
 
 void set_threads(int threads) {
   if (threads < 0 || threads > 1024)
@@ -103,6 +106,10 @@ void write_output(const std::string& text) {
 }
 
 }  // namespace
+
+void leave_plugins_closed(const bool& closed) { plugins_closed = &closed; }
+
+const std::vector<std::string>& named_plugins() { return plugin_files; }
 
 bool debug_requested() { return debug; }
 
@@ -207,7 +214,11 @@ std::optional<int> read_command_line(App& app, int argc, char** argv) {
   plugin::set_log([](int level, const std::string& text) {
     level > 0 ? print_warning(text) : print_note(text);
   });
-  plugin::load_all(plugins);
+  plugin_files = plugins;
+  if (const char* const more = std::getenv("PADDLE_PLUGINS"))
+    for (const std::string& file : split(more, ':'))
+      if (!file.empty()) plugin_files.push_back(file);
+  if (!plugins_closed || !*plugins_closed) plugin::load_all(plugins);
   return std::nullopt;
 }
 

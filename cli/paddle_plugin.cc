@@ -6,82 +6,34 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
-#include "base/sha256.h"
 #include "commands.h"
 #include "common.h"
 #include "common_options.h"
+#include "common_plugins.h"
 #include "conformance/check.h"
 #include "plugin/plugin.h"
 #include "plugin/user_list.h"
 #include "plugin_build.h"
+#include "plugin_list.h"
 #include "plugin_new.h"
+#include "plugin_report.h"
 
 namespace {
 
 using namespace paddle;
 using nlohmann::ordered_json;
 
-std::string padded(std::string text, size_t width) {
-  text.resize(std::max(width, text.size()), ' ');
-  return text;
-}
-
-std::string table_of(const conformance::Report& report) {
-  using conformance::Status;
-  std::string out =
-      str(report.plugin, report.plugin.empty() ? "" : " ", report.version,
-          report.plugin.empty() ? "" : "\n", padded("group", 12), "passed  failed  skipped\n");
-  for (const std::string& group : conformance::groups()) {
-    const size_t passed = report.count(Status::kPassed, group),
-                 failed = report.count(Status::kFailed, group),
-                 skipped = report.count(Status::kSkipped, group);
-    if (passed + failed + skipped == 0) continue;
-    out += padded(group, 12) + padded(std::to_string(passed), 8) +
-           padded(std::to_string(failed), 8) + std::to_string(skipped) + "\n";
-  }
-  for (const conformance::Case& c : report.cases) {
-    if (c.status == Status::kFailed)
-      out += str("\nfailed: ", c.group, " ", c.name, ": ", c.message, "\n  ", c.reproduce, "\n");
-    if (c.status == Status::kSkipped)
-      out += str("\nskipped: ", c.group, " ", c.name, ": ", c.message, "\n");
-  }
-  return out;
-}
-
-ordered_json json_of(const conformance::Report& report) {
-  ordered_json cases = ordered_json::array();
-  for (const conformance::Case& c : report.cases) {
-    ordered_json each = {{"group", c.group},
-                         {"name", c.name},
-                         {"status", text(c.status)},
-                         {"reproduce", c.reproduce}};
-    if (!c.message.empty()) each["message"] = c.message;
-    cases.push_back(std::move(each));
-  }
-  using conformance::Status;
-  return {{"plugin", report.plugin},
-          {"version", report.version},
-          {"sha256", report.sha256},
-          {"passed", report.count(Status::kPassed)},
-          {"failed", report.count(Status::kFailed)},
-          {"skipped", report.count(Status::kSkipped)},
-          {"cases", std::move(cases)}};
-}
-
 int check(const conformance::CheckOptions& options, const std::string& folder, bool json) {
   const conformance::Report report = conformance::check_plugin(options);
-  cli::print(table_of(report));
-  const std::string as_json =
-      json_of(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+  cli::print(cli::report_table(report));
   if (!folder.empty()) {
     std::error_code failed;
     std::filesystem::create_directories(folder, failed);
     if (failed) fail(ErrorCode::kDevice, folder, ": ", failed.message());
-    write_file_atomically(join_path(folder, "report.json"), as_json + "\n");
+    write_file_atomically(join_path(folder, "report.json"), cli::report_json(report, 2));
+    write_file_atomically(join_path(folder, "report.html"), cli::report_html(report));
   }
-  if (json)
-    cli::print(json_of(report).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
-               "\n");
+  if (json) cli::print(cli::report_json(report, -1));
   return report.count(conformance::Status::kFailed) > 0 ? static_cast<int>(ErrorCode::kDifference)
                                                         : 0;
 }
@@ -118,71 +70,6 @@ int show_info(const std::string& file, bool json) {
   if (info.is_native) out += "libraries: " + join(info.needed, ", ") + "\n";
   if (info.is_native) out += "exports: " + join(info.exported, ", ") + "\n";
   cli::print(out);
-  return 0;
-}
-
-/// The state of an entry of the user's list: "", or the reason why it cannot be loaded.
-std::string fault_of(const plugin::ListedPlugin& listed) {
-  try {
-    const plugin::Info info = plugin::read_info(listed.path);
-    if (info.name != listed.name) return "the file is the plug-in '" + info.name + "' now";
-    if (sha256_of_file(listed.path) != listed.sha256)
-      return "the file has changed since it was added; add it again";
-    return "";
-  } catch (const Error& e) {
-    return e.message();
-  }
-}
-
-std::string listed(const char* what, const std::vector<std::string>& names) {
-  return names.empty() ? "" : str(", ", what, " ", join(names, ", "));
-}
-
-int list_plugins(bool json) {
-  ordered_json all = ordered_json::array();
-  std::string out;
-  for (const plugin::ListedPlugin& each : plugin::read_user_list()) {
-    if (plugin::find(each.name)) continue;  // below
-    const std::string fault = fault_of(each);
-    all.push_back({{"name", each.name},
-                   {"version", each.version},
-                   {"path", each.path},
-                   {"sha256", each.sha256},
-                   {"loaded", false},
-                   {"fault", fault}});
-    out += str(padded(each.name, 18), " ", padded(each.version, 9), " in the list",
-               fault.empty() ? "" : ", cannot be loaded: " + fault, "  ", each.path, "\n");
-  }
-  for (const plugin::Plugin* loaded : plugin::loaded()) {
-    all.push_back({{"name", loaded->provider.name},
-                   {"version", loaded->provider.version},
-                   {"path", loaded->path},
-                   {"sha256", loaded->sha256},
-                   {"loaded", true},
-                   {"operations", loaded->operations},
-                   {"kernels", loaded->kernels},
-                   {"devices", loaded->devices},
-                   {"passes", loaded->passes},
-                   {"rules", loaded->rules},
-                   {"transports", loaded->transports},
-                   {"tables", loaded->tables},
-                   {"readers", loaded->readers},
-                   {"compilers", loaded->compilers}});
-    out += str(padded(loaded->provider.name, 18), " ", padded(loaded->provider.version, 9), " ",
-               loaded->operations.size(), " operations, ", loaded->kernels.size(), " kernels",
-               listed("devices", loaded->devices), listed("passes", loaded->passes),
-               loaded->rules.empty() ? "" : str(", ", loaded->rules.size(), " rewrite rules"),
-               listed("transports", loaded->transports), listed("tables", loaded->tables),
-               listed("readers", loaded->readers), listed("compilers", loaded->compilers), "  ",
-               loaded->path, "\n");
-  }
-  if (json)
-    cli::print(all.dump() + "\n");
-  else
-    cli::print(out.empty() ? "no plug-ins: name files with --plugin or PADDLE_PLUGINS, or add them "
-                             "to the list with\n"
-                             "paddle plugin add NAME FILE\n"
-                           : out);
   return 0;
 }
 
@@ -232,7 +119,7 @@ int run_plugin(int argc, char** argv) {
   check_command->add_option("--key", checks.keys,
                             "KEY=VALUE of the dataset that readers are checked with (repeatable)");
   check_command->add_option("--seed", checks.seed, "seed of the sizes that are drawn (default: 1)");
-  check_command->add_option("--report", folder, "folder for report.json");
+  check_command->add_option("--report", folder, "folder for report.json and report.html");
   check_command
       ->add_option("--timeout", checks.timeout_seconds,
                    "processor time that one case may take: 60, 500ms, 1m (default: 60)")
@@ -240,6 +127,17 @@ int run_plugin(int argc, char** argv) {
 
   auto* list_command =
       app.add_subcommand("list", "the plug-ins that are loaded, and those in your list");
+  cli::PluginListing listing;
+  list_command->add_flag("--probe", listing.probe,
+                         "load each in a process of its own and say what it offers, or why it "
+                         "cannot be loaded");
+  list_command->add_option("--config", listing.config,
+                           "with --probe: a config whose plug-ins are listed, too");
+  list_command
+      ->add_option("--timeout", listing.timeout_seconds,
+                   "with --probe: processor time that one plug-in may take (default: 10)")
+      ->check(cli::duration(0.001, 1e6));
+  cli::leave_plugins_closed(listing.probe);
   std::string file, name;
   auto* info_command =
       app.add_subcommand("info", "what a file says about itself; nothing of it is run");
@@ -274,7 +172,12 @@ int run_plugin(int argc, char** argv) {
     return 0;
   }
   if (check_command->parsed()) return check(checks, folder, json);
-  return list_command->parsed() ? list_plugins(json) : show_info(file, json);
+  if (!list_command->parsed()) return show_info(file, json);
+  if (!listing.config.empty() && !listing.probe)
+    fail(ErrorCode::kUsage, "--config has no effect without --probe");
+  listing.json = json;
+  cli::print(cli::list_plugins(listing));
+  return 0;
 }
 
 }  // namespace

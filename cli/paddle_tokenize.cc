@@ -84,7 +84,7 @@ void train(const std::vector<std::string>& files, tokenizers::BpeTrainingOptions
                "\n");
 }
 
-struct Arguments {
+struct TokenizeArguments {
   std::string model, output;
   std::vector<std::string> training, inputs;
   bool decode = false, special = false, overwrite = false, dry_run = false, json = false;
@@ -92,7 +92,7 @@ struct Arguments {
   tokenizers::TokenFileOptions written;
 };
 
-void add_arguments(cli::App& app, Arguments& a) {
+void add_arguments(cli::App& app, TokenizeArguments& a) {
   app.add_option("MODEL", a.model,
                  "a Hugging Face folder, tokenizer.json, SentencePiece's .model, tekken.json or a "
                  "GGUF file");
@@ -135,7 +135,7 @@ void add_arguments(cli::App& app, Arguments& a) {
       "is JSON in any case");
 }
 
-void check_output(const Arguments& a) {
+void check_output(const TokenizeArguments& a) {
   const bool writes = !a.training.empty() || !a.inputs.empty();
   if (writes == a.output.empty())
     fail(ErrorCode::kUsage,
@@ -149,7 +149,7 @@ int run_tokenize(int argc, char** argv) {
       "Turns texts into token ids: reads one JSON string a line from standard input and writes one "
       "JSON list of ids a line. With --input, files of text become a file of tokens. With --train, "
       "learns a byte-level BPE tokenizer from files of text."};
-  Arguments a;
+  TokenizeArguments a;
   add_arguments(app, a);
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   check_output(a);

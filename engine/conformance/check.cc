@@ -1,25 +1,25 @@
 #include "conformance/check.h"
 
 #include <fenv.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <clocale>
 #include <csignal>
 #include <functional>
 #include <optional>
 
+#include "base/elapsed.h"
 #include "base/files.h"
 #include "base/parallel.h"
 #include "base/sha256.h"
+#include "conformance/crash_lines.h"
 #include "conformance/devices.h"
 #include "conformance/kinds.h"
 #include "conformance/operators.h"
 #include "conformance/passes.h"
 #include "inspect/isolate.h"
 #include "inspect/numeric.h"
-#include "plugin/frame.h"
 #include "plugin/plugin.h"
 #include "plugin/text_rules.h"
 
@@ -65,36 +65,6 @@ struct Environment {
     if (handlers != to.handlers) return "it changes the handlers of signals";
     return "";
   }
-};
-
-/// Lines that child processes write when a plug-in ends them, in memory.
-class CrashLines {
- public:
-  CrashLines() : descriptor_(::memfd_create("crashes", MFD_CLOEXEC)) {}
-  ~CrashLines() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  CrashLines(const CrashLines&) = delete;
-  CrashLines& operator=(const CrashLines&) = delete;
-  /// In a child.
-  void receive() const {
-    if (descriptor_ >= 0) plugin::write_crashes_to(descriptor_);
-  }
-  /// The answer of a child, with what it wrote before it ended.
-  std::string with_line(const std::string& answer) const {
-    std::string line(1000, '\0');
-    const ssize_t size = descriptor_ < 0 ? 0 : ::pread(descriptor_, line.data(), line.size(), 0);
-    if (size <= 0) return answer;
-    if (::ftruncate(descriptor_, 0) == 0) ::lseek(descriptor_, 0, SEEK_SET);
-    line.resize(static_cast<size_t>(size));
-    line = line.substr(0, line.find('\n'));
-    constexpr std::string_view kError = "error: ";
-    if (line.starts_with(kError)) line.erase(0, kError.size());
-    return answer + ": " + line;
-  }
-
- private:
-  int descriptor_;
 };
 
 std::string check_environment(const std::string& path) {
@@ -299,7 +269,8 @@ void run_jobs(std::vector<Job>& jobs, const CheckOptions& options) {
     if (job.run) wanted.push_back(&job);
   const CrashLines crashes;
   // Each job in a process of its own: they load the plug-in.
-  for (Job* job : wanted)
+  for (Job* job : wanted) {
+    const auto start = std::chrono::steady_clock::now();
     inspect::run_isolated(
         1,
         [&](size_t) {
@@ -315,9 +286,52 @@ void run_jobs(std::vector<Job>& jobs, const CheckOptions& options) {
           job->result.message = line.substr(skipped ? 1 : 0);
         },
         {1, options.timeout_seconds});
+    job->result.seconds = seconds_since(start);
+  }
 }
 
 }  // namespace
+
+const char* text(Level level) {
+  switch (level) {
+    case Level::kNone:
+      break;
+    case Level::kLoads:
+      return "loads";
+    case Level::kComputes:
+      return "computes";
+    case Level::kTrains:
+      return "trains";
+    case Level::kDistributed:
+      return "distributed";
+    case Level::kComplete:
+      return "complete";
+  }
+  return "none";
+}
+
+Level level_of(const Report& report) {
+  const auto fails = [&](const std::vector<std::string>& groups) {
+    return std::ranges::any_of(
+        groups, [&](const std::string& group) { return report.count(Status::kFailed, group) > 0; });
+  };
+  const auto passes = [&](const std::vector<std::string>& groups) {
+    return std::ranges::any_of(
+        groups, [&](const std::string& group) { return report.count(Status::kPassed, group) > 0; });
+  };
+  const std::vector<std::string> trains = {"gradients"}, between = {"collectives", "transports"};
+  std::vector<std::string> computes;
+  for (const std::string& group : groups())
+    if (group != "load" && std::ranges::find(trains, group) == trains.end() &&
+        std::ranges::find(between, group) == between.end())
+      computes.push_back(group);
+  if (fails({"load"}) || !passes({"load"})) return Level::kNone;
+  if (!report.is_whole || fails(computes)) return Level::kLoads;
+  if (fails(trains)) return Level::kComputes;
+  if (fails(between)) return Level::kTrains;
+  if (report.count(Status::kSkipped) == 0) return Level::kComplete;
+  return passes(between) ? Level::kDistributed : Level::kTrains;
+}
 
 const char* text(Status status) {
   switch (status) {
@@ -339,21 +353,21 @@ size_t Report::count(Status status, const std::string& group) const {
 
 const std::vector<std::string>& groups() {
   static const std::vector<std::string> all = {
-      "load",        //
-      "memory",      //
-      "streams",     //
-      "schedules",   //
-      "operators",   //
-      "gradients",   //
-      "traits",      //
-      "repeat",      //
-      "plans",       //
-      "errors",      //
-      "passes",      //
-      "rules",       //
-      "compilers",   //
-      "transports",  //
-      "tables",      //
+      "load",         //
+      "memory",       //
+      "streams",      //
+      "schedules",    //
+      "operators",    //
+      "gradients",    //
+      "traits",       //
+      "repeat",       //
+      "plans",        //
+      "errors",       //
+      "passes",       //
+      "rules",        //
+      "compilers",    //
+      "transports",   //
+      "tables",       //
       "readers",
   };
   return all;
@@ -366,6 +380,9 @@ Report check_plugin(const CheckOptions& options) {
   if (!file_exists(options.path)) fail(ErrorCode::kUsage, options.path, ": no such plug-in file");
   Report report;
   report.sha256 = sha256_of_file(options.path);
+  report.seed = options.seed;
+  report.quick = options.quick;
+  report.is_whole = options.group.empty() && options.only.empty();
   Case first{"load", "load"};
   std::vector<Job> jobs;
   try {

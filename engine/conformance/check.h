@@ -31,13 +31,30 @@ struct Case {
   Status status = Status::kPassed;
   std::string message = {};    ///< why it failed or was skipped
   std::string reproduce = {};  ///< the command that runs this case again
+  double seconds = 0;
 };
 
 struct Report {
   std::string plugin, version, sha256;
+  uint64_t seed = 1;
+  bool quick = false;
+  bool is_whole = true;  ///< not only one group, or one case
   std::vector<Case> cases;
   size_t count(Status status, const std::string& group = "") const;
 };
+
+/// How far a plug-in has proven itself, each level with all before it.
+enum class Level : uint8_t {
+  kNone,
+  kLoads,
+  kComputes,     ///< no failure in what operations, devices and other parts compute
+  kTrains,       ///< nor in gradients
+  kDistributed,  ///< nor between ranks, of which something was checked
+  kComplete,     ///< nothing was skipped
+};
+const char* text(Level level);
+/// The highest level that the cases of a report prove; those of a single group prove none.
+Level level_of(const Report& report);
 
 /// "load", "operators", …: in the order in which they run.
 const std::vector<std::string>& groups();

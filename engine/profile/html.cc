@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 
+#include "base/html_page.h"
 #include "base/markup.h"
 #include "base/text.h"
 #include "profile/report.h"
@@ -14,53 +15,19 @@
 namespace paddle::profile {
 namespace {
 
-constexpr const char* kStyle = R"(
-:root { --text: #1d1f23; --soft: #6a707a; --back: #fff; --line: #e2e5ea; --forward: #7fb2e5;
-  --backward: #f0b27a; --update: #a3c9a8; --waiting: #d98880; --roof: #b03a2e; }
-@media (prefers-color-scheme: dark) { :root { --text: #e6e8eb; --soft: #9aa1ab; --back: #17191d;
-  --line: #33373e; --forward: #3c6f9f; --backward: #9c6530; --update: #4f7a55;
-  --waiting: #97473f; --roof: #e67e6b; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--text); background: var(--back);
-  max-width: 1080px; margin: 2em auto; padding: 0 1em; }
-h1 { font-size: 1.5em; margin-bottom: 0; } h2 { font-size: 1.15em; margin: 2em 0 .4em; }
-p { margin: .4em 0; } .soft { color: var(--soft); }
-svg { width: 100%; height: auto; } svg text { font: 11px system-ui, sans-serif; fill: var(--text); }
-table { border-collapse: collapse; width: 100%; font-size: 13px; }
-th, td { text-align: left; padding: .2em .6em .2em 0; border-bottom: 1px solid var(--line);
-  vertical-align: top; overflow-wrap: anywhere; }
-td:not(.n) { min-width: 9em; }
-th.n, td.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+using Table = HtmlTable;
+
+constexpr std::string_view kStyle = R"(
+:root { --forward: #7fb2e5; --backward: #f0b27a; --update: #a3c9a8; --waiting: #d98880;
+  --roof: #b03a2e; }
+@media (prefers-color-scheme: dark) { :root { --forward: #3c6f9f; --backward: #9c6530;
+  --update: #4f7a55; --waiting: #97473f; --roof: #e67e6b; } }
 .grid { stroke: var(--line); } .roof { stroke: var(--roof); stroke-width: 1.5; }
 .area { fill: var(--forward); } .point { fill-opacity: .6; stroke: var(--back); }
 .forward { fill: var(--forward); } .backward { fill: var(--backward); }
 .rest { fill: var(--line); } .update { fill: var(--update); } .waiting { fill: var(--waiting); }
 .key { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 1em; }
 )";
-
-/// A table; columns whose title begins with '#' hold numbers.
-class Table {
- public:
-  explicit Table(const std::vector<std::string>& titles) {
-    out_ = "<table>\n<tr>";
-    for (const std::string& title : titles) {
-      numbers_.push_back(title.starts_with('#'));
-      out_ += (numbers_.back() ? "<th class=\"n\">" : "<th>") +
-              escape_markup(numbers_.back() ? title.substr(1) : title) + "</th>";
-    }
-    out_ += "</tr>\n";
-  }
-  void row(const std::vector<std::string>& cells) {
-    out_ += "<tr>";
-    for (size_t i = 0; i < cells.size(); ++i)
-      out_ += (numbers_[i] ? "<td class=\"n\">" : "<td>") + escape_markup(cells[i]) + "</td>";
-    out_ += "</tr>\n";
-  }
-  std::string html() const { return out_ + "</table>\n"; }
-
- private:
-  std::string out_;
-  std::vector<bool> numbers_;
-};
 
 std::string key(const char* phase) {
   return str("<span class=\"key\" style=\"background: var(--", phase, ")\"></span>", phase);
@@ -167,15 +134,12 @@ std::string device_section(const Analysis& a) {
 
 std::string html(const Analysis& a) {
   const Measurement& m = a.measured;
-  std::string out =
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n<title>" +
-      escape_markup(m.subject) + ": profile</title>\n<style>" + kStyle +
-      "</style>\n</head>\n<body>\n";
-  out += "<h1>" + escape_markup(m.subject) + "</h1>\n<p class=\"soft\">profile of " +
-         (m.training ? "a training step" : "a prediction") + " in " + escape_markup(m.dtype) +
-         "; times are those of one step</p>\n";
+  const std::string title = m.subject + ": profile";
+  std::string out = "<h1>" + escape_markup(m.subject) + "</h1>\n<p class=\"soft\">profile of " +
+                    (m.training ? "a training step" : "a prediction") + " in " +
+                    escape_markup(m.dtype) + "; times are those of one step</p>\n";
   if (a.wall <= 0 || a.operation_seconds() <= 0)
-    return out + "<p>No step was measured.</p>\n</body>\n</html>\n";
+    return html_page(title, out + "<p>No step was measured.</p>\n", kStyle);
   out += summary_table(a);
   out += "<h2>Suggestions</h2>\n";
   if (a.suggestions.empty()) {
@@ -249,7 +213,7 @@ std::string html(const Analysis& a) {
                return std::vector<std::string>{c.operation, c.layer, c.phase, c.shapes};
              },
              50);
-  return out + "</body>\n</html>\n";
+  return html_page(title, out, kStyle);
 }
 
 }  // namespace paddle::profile
