@@ -363,6 +363,7 @@ const std::vector<std::string>& groups() {
       "repeat",       //
       "plans",        //
       "errors",       //
+      "collectives",  //
       "passes",       //
       "rules",        //
       "compilers",    //

@@ -4,6 +4,7 @@
 
 #include "comm/transport_kind.h"
 #include "config/kind_keys.h"
+#include "conformance/collectives.h"
 #include "conformance/compilers.h"
 #include "conformance/devices.h"
 #include "conformance/readers.h"
@@ -44,6 +45,10 @@ std::vector<KindCheck> kind_checks(const Kinds& kinds, const Extent& extent,
     for (const DeviceCheck& check : device_checks())
       out.push_back({check.group, str(name, "/", check.name),
                      [=] { return check_device(name, check, extent); }});
+  for (const std::string& name : kinds.devices)
+    for (const std::string& check : collective_checks(extent))
+      out.push_back({"collectives", str(name, "/", check),
+                     [=] { return check_collectives_on(name, check, extent); }});
   // The plug-in is loaded in the processes of the checks only, so its kinds are found there.
   for (const std::string& name : kinds.transports)
     for (const std::string& check : transport_checks(extent))
