@@ -189,6 +189,11 @@ std::vector<Pass> built_in_pipeline(const CompileOptions& options,
   add(fuse, "fuse_packed_linears", [target](Function& f) {
     if (has_kernel(*find_op("packed_linears"), target)) passes::fuse_packed_linears(f);
   });
+  add(fuse, "fuse_conversions", [target](Function& f) {
+    passes::fuse_conversions(f, [target](const Operation& o, Around around) {
+      return fuses_around(target, *o.op, around);
+    });
+  });
   add(fuse, "fuse_elementwise", [target, exact = options.exact](Function& f) {
     passes::fuse_elementwise(f, [target, exact](const Operation& o) {
       return !(exact && rounds_result(o)) && can_fuse_operation(target, o);

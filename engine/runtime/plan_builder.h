@@ -32,9 +32,10 @@ class PlanBuilder {
   void build_claimed(const ir::Operation& operation, std::vector<Instruction>& out);
   /// False if the compiler of the region gives no kernel.
   bool build_claimed_kernel(const ir::Operation& operation, std::vector<Instruction>& out);
-  /// True if the first member of a group reads all of this argument for each element of its result,
-  /// as a convolution or matrix product does.
-  static bool reads_whole(const ir::Operation& first, const ir::Value* argument);
+  /// True if a group reads all of this argument for each element of its results: a convolution or
+  /// matrix product that is its first step does, and a group with another such operation.
+  static bool reads_whole(const std::vector<const ir::Operation*>& steps,
+                          const ir::Value* argument);
   /// A value inside a group and the corresponding result of the group.
   struct FusedResult {
     const ir::Value *inside, *outside;

@@ -284,9 +284,15 @@ bool PlanBuilder::build_claimed_kernel(const ir::Operation& operation,
   return true;
 }
 
-bool PlanBuilder::reads_whole(const ir::Operation& first, const ir::Value* argument) {
-  return !first.op->has(kElementwise) &&
-         std::find(first.operands.begin(), first.operands.end(), argument) != first.operands.end();
+bool PlanBuilder::reads_whole(const std::vector<const ir::Operation*>& steps,
+                              const ir::Value* argument) {
+  const auto has_elements = [](const ir::Operation* step) {
+    return step->op->has(kElementwise) || step->op->has(kReduction);
+  };
+  const ir::Operation& first = *steps[0];
+  return !std::all_of(steps.begin() + 1, steps.end(), has_elements) ||
+         (!first.op->has(kElementwise) && std::find(first.operands.begin(), first.operands.end(),
+                                                    argument) != first.operands.end());
 }
 
 /// Builds one kernel for `steps` of a group that produces `results`; false if no backend accepts
@@ -311,13 +317,17 @@ bool PlanBuilder::build_fused_kernel(const ir::Operation& operation,
   };
   request.shape = layout_of(steps[0]->results[0]).shape;
   for (const FusedResult& result : results) request.results.push_back(layout_of(result.inside));
+  int next = static_cast<int>(request.operands.size());
   for (const ir::Operation* inner : steps) {
     FusedStep step;
     step.op = inner->op;
     step.attrs = bind_attrs(inner->attrs, [&](const std::string& n) { return plan_.symbol(n); });
     for (const ir::Value* v : inner->operands) step.inputs.push_back(v ? number.at(v) : -1);
     step.result = inner->results[0]->type.dtype;
-    number[inner->results[0]] = static_cast<int>(request.operands.size() + request.steps.size());
+    for (const ir::Value* v : inner->results) {
+      step.results.push_back(layout_of(v));
+      number[v] = next++;
+    }
     request.steps.push_back(std::move(step));
   }
   for (const FusedResult& result : results)
@@ -325,7 +335,7 @@ bool PlanBuilder::build_fused_kernel(const ir::Operation& operation,
   // The first operation may need its operands packed.
   const FusedStep& first = request.steps[0];
   const auto read_whole = [&](size_t operand) {
-    return reads_whole(*steps[0], region.arguments[operand]);
+    return reads_whole(steps, region.arguments[operand]);
   };
   const auto wants_packed = [&](size_t operand) {
     return !first.op->has(kStrided) && read_whole(operand) &&

@@ -40,9 +40,10 @@ const ir::Value* PlanBuilder::reusable_operand(const ir::Operation& operation,
     return fits(v) ? v : nullptr;
   }
   const ir::Region& region = *operation.regions[0];
+  std::vector<const ir::Operation*> steps;
+  for (const auto& inner : region.operations) steps.push_back(inner.get());
   for (size_t i = 0; i < operation.operands.size(); ++i)
-    if (!reads_whole(*region.operations.front(), region.arguments[i]) &&
-        fits(operation.operands[i]))
+    if (!reads_whole(steps, region.arguments[i]) && fits(operation.operands[i]))
       return operation.operands[i];
   return nullptr;
 }

@@ -8,6 +8,7 @@
 
 #include "compiler/passes/rules/rule.h"
 #include "ir/module.h"
+#include "ops/core/fused.h"
 
 namespace paddle::passes {
 
@@ -71,6 +72,11 @@ void assign_layouts(ir::Function& function);
 /// Decomposes operations into parts that fuse with their neighbors, where the schema has such a
 /// decomposition.
 void decompose_for_fusion(ir::Function& function);
+/// True if the kernel of an operation can also compute this (ops/core/fused.h).
+using FusesAround = std::function<bool(const ir::Operation& operation, Around around)>;
+/// Groups operations with the casts around them, and with the concat of their results, as far as
+/// their kernels can compute these.
+void fuse_conversions(ir::Function& function, const FusesAround& fuses_around);
 /// True if a fusion group can contain this elementwise operation or reduction.
 using CanFuse = std::function<bool(const ir::Operation& operation)>;
 /// Groups elementwise operations that feed each other, and the reductions of their results, into

@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/channels.h"
 #include "kernels/cuda/context.h"
+#include "kernels/cuda/conversions.h"
 #include "kernels/cuda/convolution.h"
 #include "kernels/cuda/copies.h"
 #include "kernels/cuda/create.h"
@@ -106,6 +107,20 @@ bool has_cuda_kernel(const Op& op, const TargetInfo&, std::span<const DType>) {
   return kernel_table().contains(op.name()) || (can_group(op) && has_kernel(op));
 }
 
+/// The kernels of rows take any float types, those of attention any strides of results.
+bool fuses_around_kernel(const Op& op, Around around) {
+  const std::string_view name = op.name();
+  if (around == Around::kConcat) return name == "attention_grad";
+  return name == "layer_norm" || name == "layer_norm_grad" || name == "rms_norm" ||
+         name == "softmax" || name == "log_softmax" || name == "softmax_cross_entropy" ||
+         name == "softmax_cross_entropy_grad";
+}
+
+std::unique_ptr<Kernel> prepare_any_group(const FusedRequest& request) {
+  if (auto kernel = prepare_group(request)) return kernel;
+  return prepare_conversions(request, prepare);
+}
+
 void describe(TargetInfo& target) {
   constexpr int64_t kAlignment = 256;  // of what the driver allocates
   target.architecture = gpu(target.device.index).architecture();
@@ -122,7 +137,8 @@ void register_device() {
                       .device_kind = kind,
                       .prepare = prepare,
                       .has_kernel = has_cuda_kernel,
-                      .prepare_fused = prepare_group,
+                      .prepare_fused = prepare_any_group,
+                      .fuses_around = fuses_around_kernel,
                       .describe = describe});
   });
 }

@@ -16,7 +16,7 @@ struct HeadMatrix {
 };
 struct FusedAttentionArguments {
   HeadMatrix q, k, v, grad, result;
-  void *out, *dq, *dk, *dv;
+  HeadMatrix out, dq, dk, dv;
   void* log_sum;
   const void* sums;
   void* delta;
@@ -85,10 +85,10 @@ std::shared_ptr<Program> attention_program(const KernelRequest& request,
 std::unique_ptr<Kernel> prepare_fused_attention(const KernelRequest& request) {
   const AttentionAttrs attrs(request.attrs);
   const Layout &out = request.results[0], &log_sum = request.results[1];
-  const auto call =
-      FusedAttention::of(request.operands[0], request.operands[1], request.operands[2],
-                         request.operands[3], attrs.is_causal, attrs.scale);
+  auto call = FusedAttention::of(request.operands[0], request.operands[1], request.operands[2],
+                                 request.operands[3], attrs.is_causal, attrs.scale);
   if (!call || !compute_name(out.dtype) || log_sum.dtype != DType::kF32) return nullptr;
+  call->base.out = matrix_of(out);
   const Entry entry(
       attention_program(
           request, attention_entry("attention", str("attend<", call->types, device_type(out.dtype),
@@ -101,7 +101,7 @@ std::unique_ptr<Kernel> prepare_fused_attention(const KernelRequest& request) {
         arguments.k.at = operands[1];
         arguments.v.at = operands[2];
         arguments.mask = operands[3];
-        arguments.out = results[0];
+        arguments.out.at = results[0];
         arguments.log_sum = results[1];
         entry.launch(context.stream, call.tiles(call.base.queries), call.heads, &arguments);
       },
@@ -121,6 +121,9 @@ std::unique_ptr<Kernel> prepare_fused_attention_grad(const KernelRequest& reques
     if (!each.present || each.dtype != request.operands[1].dtype) return nullptr;
   call->base.grad = matrix_of(grad);
   call->base.result = matrix_of(result);
+  call->base.dq = matrix_of(request.results[0]);
+  call->base.dk = matrix_of(request.results[1]);
+  call->base.dv = matrix_of(request.results[2]);
   std::copy(sums.strides.begin(), sums.strides.end(), call->base.sum_strides);
   const std::string grad_types = call->types + device_type(grad.dtype);
   const auto program = attention_program(
@@ -138,9 +141,9 @@ std::unique_ptr<Kernel> prepare_fused_attention_grad(const KernelRequest& reques
         arguments.mask = operands[4];
         arguments.result.at = operands[5];
         arguments.sums = operands[6];
-        arguments.dq = results[0];
-        arguments.dk = results[1];
-        arguments.dv = results[2];
+        arguments.dq.at = results[0];
+        arguments.dk.at = results[1];
+        arguments.dv.at = results[2];
         arguments.delta = context.scratch;
         query_grads.launch(context.stream, call.tiles(call.base.queries), call.heads, &arguments);
         key_grads.launch(context.stream, call.tiles(call.base.keys), call.heads, &arguments);

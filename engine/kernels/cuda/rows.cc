@@ -42,6 +42,9 @@ Entry row_entry(const KernelRequest& request, const std::string& call) {
   return {row_program(request, entry_text("rows", "RowArguments", call)), "rows"};
 }
 
+/// Whether values of both types are summed in the same one.
+bool has_same_sums(DType a, DType b) { return computed_as(a) == computed_as(b); }
+
 const char* type_or(const Layout& layout, const char* otherwise) {
   return layout.present ? device_type(layout.dtype) : otherwise;
 }
@@ -115,16 +118,17 @@ std::unique_ptr<Kernel> prepare_softmax_cross_entropy_grad(const KernelRequest& 
   const Layout &grad = request.operands[0], &logits = request.operands[1],
                &labels = request.operands[2], &sums = request.operands[3];
   const char* const compute = compute_name(logits.dtype);
+  const char* const to = compute_name(request.results[0].dtype);
   if (!compute || !is_index(labels.dtype) || !device_type(grad.dtype) || !device_type(sums.dtype) ||
-      request.results[0].dtype != logits.dtype || !is_plain(grad) || !is_plain(logits) ||
-      !is_plain(labels) || !is_plain(sums))
+      !to || !has_same_sums(logits.dtype, request.results[0].dtype) || !is_plain(grad) ||
+      !is_plain(logits) || !is_plain(labels) || !is_plain(sums))
     return nullptr;
   const cpu::Rows rows = cpu::Rows::of(logits.shape, attrs.axis);
   if (request.results[0].size() == 0) return nothing_to_do();
-  const Entry entry =
-      row_entry(request, str("cross_entropy_grad_rows<", compute, ", ", device_type(logits.dtype),
-                             ", ", device_type(labels.dtype), ", ", device_type(grad.dtype), ", ",
-                             device_type(sums.dtype), ">"));
+  const Entry entry = row_entry(
+      request, str("cross_entropy_grad_rows<", compute, ", ", device_type(logits.dtype), ", ",
+                   device_type(request.results[0].dtype), ", ", device_type(labels.dtype), ", ",
+                   device_type(grad.dtype), ", ", device_type(sums.dtype), ">"));
   RowArguments base = arguments_of(rows.count(), rows.length, rows.inner);
   base.ignored = attrs.ignore_index;
   const auto error = label_error(base.length);
@@ -148,7 +152,9 @@ std::unique_ptr<Kernel> prepare_normalize(const KernelRequest& request, int64_t 
                                           double epsilon, bool centered) {
   const Layout& x = request.operands[0];
   const char* const compute = compute_name(x.dtype);
-  if (!compute || request.results[0].dtype != x.dtype || !is_plain(x)) return nullptr;
+  const char* const out = compute_name(request.results[0].dtype);
+  if (!compute || !out || !has_same_sums(x.dtype, request.results[0].dtype) || !is_plain(x))
+    return nullptr;
   const bool has_bias = centered && request.operands.size() > 2;
   const char* const weight =
       request.operands.size() > 1 ? type_or(request.operands[1], compute) : compute;
@@ -159,8 +165,9 @@ std::unique_ptr<Kernel> prepare_normalize(const KernelRequest& request, int64_t 
       return nullptr;
   if (rows == 0 || x.size() == 0) return nothing_to_do();
   const Entry entry =
-      row_entry(request, str("normalize_rows<", compute, ", ", device_type(x.dtype), ", ", weight,
-                             ", ", bias, ", ", centered ? "true" : "false", ">"));
+      row_entry(request, str("normalize_rows<", compute, ", ", device_type(x.dtype), ", ",
+                             device_type(request.results[0].dtype), ", ", weight, ", ", bias, ", ",
+                             centered ? "true" : "false", ">"));
   RowArguments base = arguments_of(rows, x.size() / rows, 1);
   base.number = epsilon;
   const size_t operand_count = request.operands.size(), result_count = request.results.size();
@@ -196,21 +203,22 @@ std::unique_ptr<Kernel> prepare_layer_norm_grad(const KernelRequest& request) {
   const Layout &grad = request.operands[0], &x = request.operands[1], &weight = request.operands[4];
   const char* const compute = compute_name(x.dtype);
   if (!compute || !device_type(grad.dtype) || !type_or(weight, compute) || !is_plain(grad) ||
-      !is_plain(x) || request.results[0].dtype != x.dtype)
+      !is_plain(x))
     return nullptr;
+  for (const Layout& result : request.results)
+    if (!compute_name(result.dtype) || !has_same_sums(x.dtype, result.dtype)) return nullptr;
   for (const size_t i : {2, 3})
     if (request.operands[i].dtype != computed_as(x.dtype)) return nullptr;
-  for (const size_t i : {1, 2})
-    if (request.results[i].dtype != x.dtype) return nullptr;
   const int64_t rows = request.operands[2].size();
   if (rows == 0 || x.size() == 0) return nullptr;
-  const char* const type = device_type(x.dtype);
+  const std::string types = str(compute, ", ", device_type(x.dtype), ", ", device_type(grad.dtype));
+  const auto to = [&](size_t result) { return device_type(request.results[result].dtype); };
   const auto program = row_program(
       request,
-      str("PADDLE_KERNEL(rows, RowArguments) { normalize_grad_rows<", compute, ", ", type, ", ",
-          device_type(grad.dtype), ", ", type_or(weight, compute),
-          ">(arguments); }\nPADDLE_KERNEL(columns, RowArguments) { normalize_grad_columns<",
-          compute, ", ", type, ", ", device_type(grad.dtype), ">(arguments); }\n"));
+      str("PADDLE_KERNEL(rows, RowArguments) { normalize_grad_rows<", types, ", ",
+          type_or(weight, compute), ", ", to(0),
+          ">(arguments); }\nPADDLE_KERNEL(columns, RowArguments) { normalize_grad_columns<", types,
+          ", ", to(1), ", ", to(2), ">(arguments); }\n"));
   RowArguments base = arguments_of(rows, x.size() / rows, 1);
   const int64_t column_blocks = (base.length + 31) / 32;
   base.chunks = column_blocks > kStreamCounters ? 1 : std::clamp<int64_t>(rows / 64, 1, 64);

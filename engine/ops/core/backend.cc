@@ -113,6 +113,12 @@ bool can_fuse_epilogue(const TargetInfo& target, std::span<const FusionMember> g
   });
 }
 
+bool fuses_around(const TargetInfo& target, const Op& op, Around around) {
+  return std::ranges::any_of(backends_of(target.device), [&](const Backend* b) {
+    return b->fuses_around && b->fuses_around(op, around);
+  });
+}
+
 bool can_fuse(const TargetInfo& target, const Op& op, const Attrs& attrs, size_t rank,
               std::span<const DType> operands, DType result) {
   FusedRequest request;

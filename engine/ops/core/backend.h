@@ -21,6 +21,7 @@ struct Backend {
                      std::span<const DType> operands) = nullptr;
   PrepareFusedFn prepare_fused = nullptr;
   CanFuseEpilogueFn can_fuse_epilogue = nullptr;
+  FusesAroundFn fuses_around = nullptr;
   /// True if 8-bit values of type `x` are multiplied by these int8 weights exactly, and faster than
   /// floats.
   bool (*has_int8_kernel)(const TargetInfo& target, DType x, const Array& weight) = nullptr;

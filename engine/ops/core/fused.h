@@ -1,8 +1,9 @@
 #pragma once
-// Fusion groups: operations that one kernel computes in one pass over memory, either elementwise
-// operations with reductions of their results, or a convolution or matrix product with its
-// epilogue. Passes form the groups and the runtime asks the backends for a kernel; if all of them
-// decline, the operations run one by one.
+// Fusion groups: operations that one kernel computes in one pass over memory. They are elementwise
+// operations with reductions of their results, or one operation with a kernel of its own, such as
+// a matrix product or a normalization, with its epilogue or the casts around it. Passes form the
+// groups and the runtime asks the backends for a kernel; if all of them decline, the operations run
+// one by one.
 
 #include "ops/core/kernel.h"
 
@@ -12,15 +13,17 @@ namespace paddle {
 struct FusedStep {
   const Op* op = nullptr;
   Attrs attrs;
-  /// Values are indexed: the group's operands first, then the result of each step; -1 for an absent
-  /// operand.
+  /// Values are indexed: the group's operands first, then the results of each step; -1 for an
+  /// absent operand.
   std::vector<int> inputs;
-  DType result = DType::kF32;
+  DType result = DType::kF32;  ///< of the first result
+  /// Of all results, contiguous; empty for one result in the shape of an elementwise group.
+  std::vector<Layout> results = {};
 };
 
 struct FusedRequest {
   std::vector<FusedStep> steps;
-  Dims shape;  ///< of the results of all steps but reductions
+  Dims shape;  ///< of the results of all steps but reductions, in groups of elementwise operations
   /// Of any strides; each broadcasts to `shape`.
   std::vector<Layout> operands;
   /// Contiguous, of `shape` or reduced from it.
@@ -47,6 +50,15 @@ using CanFuseEpilogueFn = bool (*)(const TargetInfo& target, std::span<const Fus
                                    const FusionMember& next, DType dtype);
 bool can_fuse_epilogue(const TargetInfo& target, std::span<const FusionMember> group,
                        const FusionMember& next, DType dtype);
+
+/// Operations that some kernels compute with their own, in a group with it.
+enum class Around : uint8_t {
+  kCasts,   ///< reads operands, and stores results, that are cast from and to 16-bit floats
+  kConcat,  ///< stores its results where a concat of them has them
+};
+using FusesAroundFn = bool (*)(const Op& op, Around around);
+/// True if a backend of the target has such a kernel of the operation.
+bool fuses_around(const TargetInfo& target, const Op& op, Around around);
 
 /// True if a fusion group on the target can contain this elementwise operation or reduction, for
 /// operands of these types and this rank.

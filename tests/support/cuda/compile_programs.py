@@ -78,9 +78,9 @@ def template_instances(folder):
     for c, t in floats:
         rows += [f"softmax_rows<{c}, {t}, {t}, false>", f"softmax_rows<{c}, {t}, {t}, true>",
                  f"cross_entropy_rows<{c}, {t}, int64_t, {c}, {c}>",
-                 f"cross_entropy_grad_rows<{c}, {t}, int32_t, {c}, {c}>",
-                 f"normalize_rows<{c}, {t}, {c}, {c}, true>", f"normalize_rows<{c}, {t}, {t}, {t}, false>",
-                 f"normalize_grad_rows<{c}, {t}, {t}, {c}>", f"normalize_grad_columns<{c}, {t}, {t}>",
+                 f"cross_entropy_grad_rows<{c}, {t}, {t}, int32_t, {c}, {c}>",
+                 f"normalize_rows<{c}, {t}, {c}, {c}, {c}, true>", f"normalize_rows<{c}, {t}, {t}, {t}, {t}, false>",
+                 f"normalize_grad_rows<{c}, {t}, {t}, {c}, {t}>", f"normalize_grad_columns<{c}, {t}, {t}, {c}, {t}>",
                  f"sum_squares<{t}>"]
     out["rows"] = text("scalar", "rows") + kernels("RowArguments", rows)
     out["finite"] = text("scalar", "rows") + kernels("FiniteArguments", [

@@ -15,9 +15,9 @@ struct HeadMatrix {
 };
 struct FusedAttentionArguments {
   HeadMatrix q, k, v, grad, result;
-  void *out, *dq, *dk, *dv;  ///< contiguous [batch, row, head, width]
-  float* log_sum;            ///< contiguous [batch, head, query]: a result
-  const float* sums;         ///< the same as an operand, with strides
+  HeadMatrix out, dq, dk, dv;
+  float* log_sum;     ///< contiguous [batch, head, query]: a result
+  const float* sums;  ///< the same as an operand, with strides
   float* delta;
   const void* mask;  ///< null if absent
   int64_t heads, queries, keys, width, value_width, causal;
@@ -106,19 +106,19 @@ PADDLE_DEVICE void add_products(
 }
 
 template <class T, int kTile, int kWidth>
-PADDLE_DEVICE void store_rows(void* to, int64_t batch, int64_t heads, int64_t head, int64_t first,
+PADDLE_DEVICE void store_rows(const HeadMatrix& matrix, int64_t batch, int64_t head, int64_t first,
                               int64_t rows, int64_t width, int row, int lane, float scale,
                               const float (&values)[AttentionTile<kTile, kWidth>::kEach]
                                                    [AttentionTile<kTile, kWidth>::kColumns]) {
   typedef AttentionTile<kTile, kWidth> Tile;
+  T* const to = (T*)matrix.at + batch * matrix.batch + head * matrix.head;
 #pragma unroll
   for (int i = 0; i < Tile::kEach; ++i)
 #pragma unroll
     for (int j = 0; j < Tile::kColumns; ++j) {
       const int64_t r = first + row + i, c = lane + j * kTile;
       if (r < rows && c < width)
-        ((T*)to)[((batch * rows + r) * heads + head) * width + c] =
-            convert<T>(values[i][j] * scale);
+        to[r * matrix.row + c * matrix.column] = convert<T>(values[i][j] * scale);
     }
 }
 
@@ -200,8 +200,8 @@ PADDLE_DEVICE void attend(const FusedAttentionArguments& g) {
     if (lane == 0 && query < g.queries)
       g.log_sum[((int64_t)blockIdx.y) * g.queries + query] = top[i] + fn::log(sum[i]);
   }
-  store_rows<O, kTile, kWidth>(g.out, batch, g.heads, head, first, g.queries, g.value_width, row,
-                               lane, 1.0f, out);
+  store_rows<O, kTile, kWidth>(g.out, batch, head, first, g.queries, g.value_width, row, lane, 1.0f,
+                               out);
 }
 
 /// The weights of a tile again, and the gradients of its scores: weight times (gradient of the
@@ -277,8 +277,8 @@ PADDLE_DEVICE void attend_query_grads(const FusedAttentionArguments& g) {
     add_products<kTile, kWidth, false>(scores, k, row, lane, out);
     __syncthreads();
   }
-  store_rows<T, kTile, kWidth>(g.dq, batch, g.heads, head, first, g.queries, g.width, row, lane,
-                               g.scale, out);
+  store_rows<T, kTile, kWidth>(g.dq, batch, head, first, g.queries, g.width, row, lane, g.scale,
+                               out);
 }
 
 template <class T, class G, class Mask, int kTile, int kWidth>
@@ -319,8 +319,7 @@ PADDLE_DEVICE void attend_key_grads(const FusedAttentionArguments& g) {
     add_products<kTile, kWidth, true>(grad_tile, q, row, lane, dk);
     __syncthreads();
   }
-  store_rows<T, kTile, kWidth>(g.dk, batch, g.heads, head, first, g.keys, g.width, row, lane,
-                               g.scale, dk);
-  store_rows<T, kTile, kWidth>(g.dv, batch, g.heads, head, first, g.keys, g.value_width, row, lane,
-                               1.0f, dv);
+  store_rows<T, kTile, kWidth>(g.dk, batch, head, first, g.keys, g.width, row, lane, g.scale, dk);
+  store_rows<T, kTile, kWidth>(g.dv, batch, head, first, g.keys, g.value_width, row, lane, 1.0f,
+                               dv);
 }

@@ -71,12 +71,12 @@ PADDLE_DEVICE void cross_entropy_rows(const RowArguments& arguments) {
 }
 
 /// a: gradient of the loss, b: logits, c: labels, d: log sums.
-template <class C, class T, class Label, class Grad, class Sum>
+template <class C, class T, class To, class Label, class Grad, class Sum>
 PADDLE_DEVICE void cross_entropy_grad_rows(const RowArguments& arguments) {
   for (int64_t row = blockIdx.x; row < arguments.rows; row += gridDim.x) {
     const int64_t start = row_start(arguments, row);
     const T* const x = (const T*)arguments.b + start;
-    T* const out = (T*)arguments.out + start;
+    To* const out = (To*)arguments.out + start;
     const int64_t label = (int64_t)((const Label*)arguments.c)[row];
     const bool skipped = label == arguments.ignored;
     if (threadIdx.x == 0 && !skipped && (label < 0 || label >= arguments.length))
@@ -91,7 +91,7 @@ PADDLE_DEVICE void cross_entropy_grad_rows(const RowArguments& arguments) {
         if (i == label) value -= (C)1;
         value = value * grad;
       }
-      out[at] = convert<T>(value);
+      out[at] = convert<To>(value);
     }
   }
 }
@@ -99,12 +99,12 @@ PADDLE_DEVICE void cross_entropy_grad_rows(const RowArguments& arguments) {
 // --- normalization ---
 
 /// a: x, b: weight or null, c: bias or null. Results: normalized, means, reciprocal deviations.
-template <class C, class T, class Weight, class Bias, bool kCentered>
+template <class C, class T, class To, class Weight, class Bias, bool kCentered>
 PADDLE_DEVICE void normalize_rows(const RowArguments& arguments) {
   const int64_t n = arguments.length;
   for (int64_t row = blockIdx.x; row < arguments.rows; row += gridDim.x) {
     const T* const x = (const T*)arguments.a + row * n;
-    T* const out = (T*)arguments.out + row * n;
+    To* const out = (To*)arguments.out + row * n;
     C center = (C)0;
     if constexpr (kCentered) {
       for (int64_t i = threadIdx.x; i < n; i += kBlockThreads) center += convert<C>(x[i]);
@@ -121,7 +121,7 @@ PADDLE_DEVICE void normalize_rows(const RowArguments& arguments) {
       C value = (convert<C>(x[i]) - center) * scale;
       if (arguments.b) value = value * convert<C>(((const Weight*)arguments.b)[i]);
       if (arguments.c) value = value + convert<C>(((const Bias*)arguments.c)[i]);
-      out[i] = convert<T>(value);
+      out[i] = convert<To>(value);
     }
     if (threadIdx.x == 0) {
       if (arguments.out1) ((C*)arguments.out1)[row] = center;
@@ -131,14 +131,14 @@ PADDLE_DEVICE void normalize_rows(const RowArguments& arguments) {
 }
 
 /// The gradient of x. a: gradient, b: x, c: means, d: reciprocal deviations, e: weight or null.
-template <class C, class T, class Grad, class Weight>
+template <class C, class T, class Grad, class Weight, class To>
 PADDLE_DEVICE void normalize_grad_rows(const RowArguments& arguments) {
   const int64_t n = arguments.length;
   const Weight* const weight = (const Weight*)arguments.e;
   for (int64_t row = blockIdx.x; row < arguments.rows; row += gridDim.x) {
     const Grad* const grad = (const Grad*)arguments.a + row * n;
     const T* const x = (const T*)arguments.b + row * n;
-    T* const out = (T*)arguments.out + row * n;
+    To* const out = (To*)arguments.out + row * n;
     const C mean = ((const C*)arguments.c)[row], scale = ((const C*)arguments.d)[row];
     C sum = (C)0, centered = (C)0;
     for (int64_t i = threadIdx.x; i < n; i += kBlockThreads) {
@@ -152,14 +152,14 @@ PADDLE_DEVICE void normalize_grad_rows(const RowArguments& arguments) {
     for (int64_t i = threadIdx.x; i < n; i += kBlockThreads) {
       C g = convert<C>(grad[i]);
       if (weight) g = g * convert<C>(weight[i]);
-      out[i] = convert<T>((g - sum - centered * (convert<C>(x[i]) - mean)) * scale);
+      out[i] = convert<To>((g - sum - centered * (convert<C>(x[i]) - mean)) * scale);
     }
   }
 }
 
 /// The gradients of weight and bias: sums over the rows of a chunk, for 32 columns per block; the
 /// last block of the columns adds the chunks in order.
-template <class C, class T, class Grad>
+template <class C, class T, class Grad, class WeightGrad, class BiasGrad>
 PADDLE_DEVICE void normalize_grad_columns(const RowArguments& arguments) {
   __shared__ C shared[2][kBlockThreads];
   const int64_t n = arguments.length;
@@ -199,8 +199,8 @@ PADDLE_DEVICE void normalize_grad_columns(const RowArguments& arguments) {
       }
   }
   if (thread >= 32 || column >= n) return;
-  if (arguments.out1) ((T*)arguments.out1)[column] = convert<T>(weight);
-  if (arguments.out2) ((T*)arguments.out2)[column] = convert<T>(bias);
+  if (arguments.out1) ((WeightGrad*)arguments.out1)[column] = convert<WeightGrad>(weight);
+  if (arguments.out2) ((BiasGrad*)arguments.out2)[column] = convert<BiasGrad>(bias);
 }
 
 // --- sums of squares ---
