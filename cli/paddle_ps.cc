@@ -223,7 +223,7 @@ int verify(const PsArguments& a) {
 }
 
 int run_ps(int argc, char** argv) {
-  cli::App app{"Looks at tables (sparse_embedding) in files, and writes changed copies of them."};
+  cli::App app{"Inspects tables (sparse_embedding) in files, and writes changed copies of them."};
   app.require_subcommand(1);
   PsArguments a;
   auto* count_command = app.add_subcommand("count", "rows, waiting keys and bytes of each table");
