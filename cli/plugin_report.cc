@@ -42,6 +42,11 @@ std::string report_table(const Report& report) {
     if (passed + failed + skipped == 0) continue;
     out += fmt::format("{:<12}{:<8}{:<8}{}\n", group, passed, failed, skipped);
   }
+  const conformance::Coverage results = coverage_of(report, "operators"),
+                              gradients = coverage_of(report, "gradients");
+  if (results.all > 0)
+    out += str("operations of the engine: ", text(results),
+               gradients.all > 0 ? ", gradients: " + text(gradients) : "", "\n");
   if (report.is_whole) out += str("level: ", text(level_of(report)), "\n");
   for (const Case& c : report.cases) {
     if (c.status == Status::kFailed)

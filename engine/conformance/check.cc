@@ -15,6 +15,7 @@
 #include "base/sha256.h"
 #include "conformance/crash_lines.h"
 #include "conformance/devices.h"
+#include "conformance/every_operation.h"
 #include "conformance/kinds.h"
 #include "conformance/operators.h"
 #include "conformance/passes.h"
@@ -279,11 +280,11 @@ void run_jobs(std::vector<Job>& jobs, const CheckOptions& options) {
         },
         [&](size_t, const std::string& answer) {
           const std::string line = crashes.with_line(answer);
-          const bool skipped = line.starts_with(kSkip);
-          job->result.status = line.empty() ? Status::kPassed
-                               : skipped    ? Status::kSkipped
-                                            : Status::kFailed;
-          job->result.message = line.substr(skipped ? 1 : 0);
+          const bool skipped = line.starts_with(kSkip), noted = line.starts_with(kNote);
+          job->result.status = line.empty() || noted ? Status::kPassed
+                               : skipped             ? Status::kSkipped
+                                                     : Status::kFailed;
+          job->result.message = line.substr(skipped || noted ? 1 : 0);
         },
         {1, options.timeout_seconds});
     job->result.seconds = seconds_since(start);
@@ -308,6 +309,17 @@ const char* text(Level level) {
       return "complete";
   }
   return "none";
+}
+
+Coverage coverage_of(const Report& report, const std::string& group) {
+  Coverage out;
+  for (const Case& c : report.cases)
+    if (const auto part = parse_coverage(c.message);
+        part && c.group == group && c.status == Status::kPassed) {
+      out.operations += part->operations;
+      out.all += part->all;
+    }
+  return out;
 }
 
 Level level_of(const Report& report) {

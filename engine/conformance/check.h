@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "conformance/every_operation.h"
+
 namespace paddle::conformance {
 
 struct CheckOptions {
@@ -29,7 +31,7 @@ struct Case {
   std::string group;
   std::string name;
   Status status = Status::kPassed;
-  std::string message = {};    ///< why it failed or was skipped
+  std::string message = {};    ///< why it failed or was skipped, or what it has covered
   std::string reproduce = {};  ///< the command that runs this case again
   double seconds = 0;
 };
@@ -42,6 +44,10 @@ struct Report {
   std::vector<Case> cases;
   size_t count(Status status, const std::string& group = "") const;
 };
+
+/// The operations of the engine that cases of a group ("operators", "gradients") have exercised on
+/// a device, of as many.
+Coverage coverage_of(const Report& report, const std::string& group);
 
 /// How far a plug-in has proven itself, each level with all before it.
 enum class Level : uint8_t {

@@ -7,6 +7,7 @@
 #include "conformance/collectives.h"
 #include "conformance/compilers.h"
 #include "conformance/devices.h"
+#include "conformance/every_operation.h"
 #include "conformance/readers.h"
 #include "conformance/tables.h"
 #include "conformance/transports.h"
@@ -45,6 +46,15 @@ std::vector<KindCheck> kind_checks(const Kinds& kinds, const Extent& extent,
     for (const DeviceCheck& check : device_checks())
       out.push_back({check.group, str(name, "/", check.name),
                      [=] { return check_device(name, check, extent); }});
+  for (const std::string& name : kinds.devices)
+    for (size_t part = 0; part < kOperationParts; ++part) {
+      out.push_back({"operators", str(name, "/every/", part),
+                     [=] { return check_every_operation(name, part); }});
+      // Finite differences of all operations take minutes.
+      if (extent.quick) continue;
+      out.push_back({"gradients", str(name, "/every/", part),
+                     [=] { return check_every_gradient(name, part); }});
+    }
   for (const std::string& name : kinds.devices)
     for (const std::string& check : collective_checks(extent))
       out.push_back({"collectives", str(name, "/", check),

@@ -95,14 +95,7 @@ Results expected_of(const Op& op, const NamedCall& named, std::vector<Array> inp
   if (widens)
     for (Array& a : inputs)
       if (is_float(a.dtype)) a = a.cast(DType::kF64);
-  return inspect::run(
-      Mode::kEager,
-      [&](const Tensors& x) {
-        BodyOf body(op);
-        const InterpreterScope scope(body);
-        return named(x);
-      },
-      inputs);
+  return results_of_body(op, named, inputs);
 }
 
 std::string at(const Call& call, const std::string& what) {
@@ -475,6 +468,17 @@ std::string check_linear(const NamedCall& named, const Call& call) {
 }
 
 }  // namespace
+
+Results results_of_body(const Op& op, const NamedCall& call, const std::vector<Array>& inputs) {
+  return inspect::run(
+      Mode::kEager,
+      [&](const Tensors& x) {
+        BodyOf body(op);
+        const InterpreterScope scope(body);
+        return call(x);
+      },
+      inputs);
+}
 
 std::string check_results(const Op& op, Mode mode, const Extent& extent) {
   return for_each_call(op, extent,

@@ -2,7 +2,9 @@
 // The checks of one operation of a plug-in. Each returns "" or one line: what failed, with the
 // arguments of the call in brackets.
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "conformance/calls.h"
 #include "inspect/both_modes.h"
@@ -15,6 +17,9 @@ std::string check_results(const Op& op, inspect::Mode mode, const Extent& extent
 /// The results on a device against those on the CPU.
 std::string check_on_device(const Op& op, const std::string& device, inspect::Mode mode,
                             const Extent& extent);
+/// The results of a call whose operation is decomposed, whatever kernels it has.
+std::vector<std::optional<Array>> results_of_body(const Op& op, const inspect::NamedCall& call,
+                                                  const std::vector<Array>& inputs);
 /// The kernel by itself: it writes every element of its results and nothing else, leaves operands
 /// as they are, and gives the same bits each time.
 std::string check_kernel(const Op& op, const Extent& extent);
