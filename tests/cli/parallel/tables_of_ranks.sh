@@ -176,7 +176,7 @@ cp -r large cut
 rm -r cut/model
 python3 - <<'P'
 import glob
-path = sorted(glob.glob("cut/checkpoints/12/tables/emb/base-12/*.safetensors"))[3]
+path = sorted(glob.glob("cut/checkpoints/12/tables/emb/delta-12/*.safetensors"))[3]
 data = bytearray(open(path, "rb").read())
 data[len(data) // 2] ^= 1
 open(path, "wb").write(data)
