@@ -531,6 +531,10 @@ class RecordDataset : public LearningDataset {
 
   /// In its 64 bits.
   int64_t integer(const FieldPlan& each, size_t c, std::string_view cell, int64_t index) const {
+    // Most integers are digits only.
+    if (int64_t plain = 0; each.options.kind != ColumnKind::kCategorical && is_plain(cell, plain) &&
+                           (each.dtype == DType::kI64 || each.dtype == DType::kU64))
+      return plain;
     // Numbers from 2^63 on, which are keys.
     if (uint64_t large = 0; each.dtype == DType::kU64 &&
                             each.options.kind != ColumnKind::kCategorical &&
@@ -542,6 +546,14 @@ class RecordDataset : public LearningDataset {
     if (!fits(x, each.dtype))
       bad_cell(each, c, index, str(x, " does not fit ", text(each.dtype), "; use a wider dtype"));
     return x;
+  }
+
+  /// Whether a cell is a number below 2^63 in digits and nothing else.
+  static bool is_plain(std::string_view cell, int64_t& out) {
+    if (cell.empty() || cell.front() < '0' || cell.front() > '9') return false;
+    const char* const end = cell.data() + cell.size();
+    const auto [rest, error] = std::from_chars(cell.data(), end, out);
+    return error == std::errc{} && rest == end;
   }
 
   static bool parse_large(std::string_view text, uint64_t& out) {

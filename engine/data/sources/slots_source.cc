@@ -50,7 +50,9 @@ class SlotsSource final : public RecordSource {
       if (number.empty())
         reject("the line ends before slot '", name, "', ", out.size(), " of ", names_.size(),
                " slots are there");
-      if (!formats::parse_integer(number, count) || count < 0)
+      if (number.size() == 1 && number[0] >= '0' && number[0] <= '9')
+        count = number[0] - '0';
+      else if (!formats::parse_integer(number, count) || count < 0)
         reject("slot '", name, "': expected the number of its values, found '",
                printable(number.substr(0, 40)), "'");
       std::string_view cell;
@@ -77,12 +79,12 @@ class SlotsSource final : public RecordSource {
  private:
   /// Takes the next word from the front of a line; "" at its end.
   static std::string_view next_word(std::string_view& line) {
-    const size_t begin = line.find_first_not_of(' ');
-    if (begin == std::string_view::npos) return line = {};
-    const size_t end = std::min(line.find(' ', begin), line.size());
-    const std::string_view word = line.substr(begin, end - begin);
-    line.remove_prefix(end);
-    return word;
+    const char *at = line.data(), *const end = at + line.size();
+    while (at != end && *at == ' ') ++at;
+    const char* const begin = at;
+    while (at != end && *at != ' ') ++at;
+    line.remove_prefix(static_cast<size_t>(at - line.data()));
+    return {begin, static_cast<size_t>(at - begin)};
   }
 
   std::string path_;
