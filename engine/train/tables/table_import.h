@@ -10,7 +10,7 @@
 namespace paddle::train {
 
 enum class TableText {
-  kCsv,    ///< a header and lines: key, weight_0, weight_1, …, states in the same form, statistics
+  kCsv,  ///< a header and lines: key, weight_0, weight_1, …, states in the same form, statistics
   kPaddle  ///< key slot unseen_days delta_score show click w g2sum [wide weights g2sum]
 };
 
