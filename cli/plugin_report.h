@@ -1,5 +1,5 @@
 #pragma once
-// What `paddle plugin check` found: a table for the terminal, a JSON object and a page.
+// The results of `paddle plugin check`: a table for the terminal, a JSON object and a page.
 
 #include <string>
 

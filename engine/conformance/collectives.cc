@@ -20,7 +20,7 @@ namespace {
 using Peer = comm::Communicator;
 using Peers = std::shared_ptr<Peer>;
 
-/// What a rank contributes: small whole numbers, so that sums are exact in any order, except for
+/// The operand of a rank: small whole numbers, so that sums are exact in any order, except for
 /// some floating ones.
 Array contribution(DType dtype, int64_t rows, int rank) {
   Array out = Array::empty(DType::kF64, {rows, 2});

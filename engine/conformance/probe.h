@@ -1,5 +1,5 @@
 #pragma once
-// What a plug-in offers, or why it does not load: found out in a child process.
+// The parts that a plug-in offers, or why it does not load, as a child process finds out.
 
 #include <string>
 #include <utility>

@@ -56,7 +56,7 @@ class SampleWriter {
   /// Both must live as long as the writer.
   SampleWriter(const std::vector<data::Field>& fields, data::Sample& sample);
   const paddle_sample* get() const { return &struct_; }
-  /// What the plug-in did wrong; "" for nothing.
+  /// The mistake of the plug-in; "" for none.
   const std::string& problem() const { return problem_; }
   /// The same, or that it has not given all fields.
   std::string problem_of_whole() const;

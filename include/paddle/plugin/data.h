@@ -58,8 +58,8 @@ typedef struct paddle_reader {
    * after `next`, for the sample that it gave. */
 
   /* Reads the next sample: PADDLE_DECLINED at the end of the stream, PADDLE_DATA for a damaged one,
-   * which the next call leaves behind. One thread at a time for each state. A stream that is opened
-   * again gives the same samples. */
+   * after which the next call gives the next one. One thread at a time for each state. A stream
+   * that is opened again gives the same samples. */
   paddle_status (*next)(void* state, paddle_call* call, const paddle_sample* sample);
   /* Gives the place before the next sample, by host->write: at most 4096 bytes. `seek` continues
    * from such a place, also in a later process. Both may be null: the engine then reads from the
