@@ -237,6 +237,6 @@ foreach(name driver nvrtc)
     LIBRARY_OUTPUT_DIRECTORY ${PADDLE_FAKE_CUDA} PREFIX "" CXX_VISIBILITY_PRESET hidden
     BUILD_RPATH "" UNITY_BUILD OFF)
 endforeach()
-add_dependencies(test_runtime fake_cuda_driver)
+add_dependencies(test_runtime fake_cuda_driver fake_cuda_nvrtc)
 set_target_properties(fake_cuda_driver PROPERTIES OUTPUT_NAME libcuda SUFFIX ".so.1")
 set_target_properties(fake_cuda_nvrtc PROPERTIES OUTPUT_NAME libnvrtc SUFFIX ".so.13")

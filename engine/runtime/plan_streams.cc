@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "paddle/plugin/device.h"
 
@@ -12,7 +13,13 @@ PlanStreams::PlanStreams(Device device)
       api_(device_api(device)),
       compute_(compute_stream(device)),
       copy_(copy_stream(device)) {
-  for (paddle_event& event : finished_) check(api_.create_event(device.index, &event));
+  for (paddle_event& event : finished_) {
+    const int status = api_.create_event(device.index, &event);
+    if (status != 0)
+      for (paddle_event& made : finished_)
+        if (made) api_.destroy_event(std::exchange(made, nullptr));
+    check(status);
+  }
 }
 
 PlanStreams::~PlanStreams() {

@@ -87,7 +87,8 @@ Streams& streams_of(Device device) {
   Streams& streams =
       kinds()[static_cast<size_t>(device.kind)]->streams.at(static_cast<size_t>(device.index));
   std::call_once(streams.once, [&] {
-    check_device(device, api.create_stream(device.index, &streams.compute));
+    if (!streams.compute)  // another call may have failed after it
+      check_device(device, api.create_stream(device.index, &streams.compute));
     check_device(device, api.create_stream(device.index, &streams.copy));
   });
   return streams;

@@ -163,20 +163,43 @@ int trim_pool(int device, size_t keep) {
   });
 }
 
+/// Destroys what a stream has, whichever calls fail, and then throws the first error if `report`.
+void destroy_parts(paddle_stream_s& stream, bool report) {
+  const Driver& api = driver();
+  CUresult first = CUDA_SUCCESS;
+  const char* failed = nullptr;
+  const auto note = [&](CUresult result, const char* call) {
+    if (result == CUDA_SUCCESS || failed) return;
+    first = result;
+    failed = call;
+  };
+  if (stream.handle) note(api.cuStreamSynchronize(stream.handle), "cuStreamSynchronize");
+  remove_stream(&stream);
+  if (stream.error) release_memory(stream.device, reinterpret_cast<void*>(stream.error));
+  if (stream.error_on_host) note(api.cuMemFreeHost(stream.error_on_host), "cuMemFreeHost");
+  if (stream.handle) note(api.cuStreamDestroy(stream.handle), "cuStreamDestroy");
+  if (failed && report) check(first, failed);
+}
+
 int create_stream(int device, paddle_stream* stream) {
   return guarded([&] {
     use_gpu(device);
     const Driver& api = driver();
     auto made = std::make_unique<paddle_stream_s>();
     made->device = device;
-    check(api.cuStreamCreate(&made->handle, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-    constexpr size_t kCounterOffset = 256;
-    constexpr size_t kBytes = kCounterOffset + kStreamCounters * sizeof(uint32_t);
-    made->error = address_of(allocate_memory(device, kBytes));
-    made->counters = made->error + kCounterOffset;
-    check(api.cuMemHostAlloc(&made->error_on_host, sizeof(DataError), CU_MEMHOSTALLOC_PORTABLE),
-          "cuMemHostAlloc");
-    check(api.cuMemsetD8Async(made->error, 0, kBytes, made->handle), "cuMemsetD8Async");
+    try {
+      check(api.cuStreamCreate(&made->handle, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+      constexpr size_t kCounterOffset = 256;
+      constexpr size_t kBytes = kCounterOffset + kStreamCounters * sizeof(uint32_t);
+      made->error = address_of(allocate_memory(device, kBytes));
+      made->counters = made->error + kCounterOffset;
+      check(api.cuMemHostAlloc(&made->error_on_host, sizeof(DataError), CU_MEMHOSTALLOC_PORTABLE),
+            "cuMemHostAlloc");
+      check(api.cuMemsetD8Async(made->error, 0, kBytes, made->handle), "cuMemsetD8Async");
+    } catch (const Error&) {
+      destroy_parts(*made, false);
+      throw;
+    }
     add_stream(made.get());
     *stream = made.release();
   });
@@ -186,11 +209,7 @@ int destroy_stream(paddle_stream stream) {
   return guarded([&] {
     const std::unique_ptr<paddle_stream_s> owned(stream);
     use_gpu(stream->device);
-    check(driver().cuStreamSynchronize(stream->handle), "cuStreamSynchronize");
-    remove_stream(stream);
-    release_memory(stream->device, reinterpret_cast<void*>(stream->error));
-    check(driver().cuMemFreeHost(stream->error_on_host), "cuMemFreeHost");
-    check(driver().cuStreamDestroy(stream->handle), "cuStreamDestroy");
+    destroy_parts(*stream, true);
   });
 }
 

@@ -124,10 +124,13 @@ void launch(paddle_graph graph, paddle_stream stream) {
 void destroy(paddle_graph graph) {
   const std::unique_ptr<paddle_graph_s> owned(graph);
   use_gpu(graph->device);
-  if (graph->last && is_stream(graph->last))
-    check(driver().cuStreamSynchronize(graph->last->handle), "cuStreamSynchronize");
+  const CUresult waited = graph->last && is_stream(graph->last)
+                              ? driver().cuStreamSynchronize(graph->last->handle)
+                              : CUDA_SUCCESS;
   for (void* const memory : graph->memory) release_memory(graph->device, memory);
-  check(driver().cuGraphExecDestroy(graph->handle), "cuGraphExecDestroy");
+  const CUresult destroyed = driver().cuGraphExecDestroy(graph->handle);
+  check(waited, "cuStreamSynchronize");
+  check(destroyed, "cuGraphExecDestroy");
 }
 
 void* allocate_for_recording(paddle_stream stream, size_t bytes) {

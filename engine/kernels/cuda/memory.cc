@@ -78,6 +78,12 @@ class Pool {
     size_t total = 0;
     for (const auto& [size, blocks] : kept_) total += size * blocks.size();
     if (total > keep) free_kept();
+    if (keep > 0) return;
+    while (!spare_.empty()) {
+      const CUevent event = spare_.back();
+      spare_.pop_back();
+      check(driver().cuEventDestroy(event), "cuEventDestroy");
+    }
   }
 
   bool has(paddle_stream stream) {
@@ -113,14 +119,17 @@ class Pool {
     Released released{reinterpret_cast<CUdeviceptr>(memory), {}};
     for (const paddle_stream stream : streams_) {
       CUevent event = nullptr;
-      if (spare_.empty()) {
-        check(driver().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
-      } else {
+      if (!spare_.empty()) {
         event = spare_.back();
         spare_.pop_back();
+      } else if (driver().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
+        event = nullptr;
       }
-      released.events.push_back(event);
-      check(driver().cuEventRecord(event, stream->handle), "cuEventRecord");
+      if (event) released.events.push_back(event);
+      // Without an event the stream is waited for; a broken one does not use the block any more,
+      // and its next call reports the error.
+      if (!event || driver().cuEventRecord(event, stream->handle) != CUDA_SUCCESS)
+        driver().cuStreamSynchronize(stream->handle);
     }
     released_.push_back(std::move(released));
   }
@@ -153,7 +162,9 @@ class Pool {
 
   void free_kept() {
     for (auto& [size, blocks] : kept_)
-      for (const CUdeviceptr memory : blocks) {
+      while (!blocks.empty()) {
+        const CUdeviceptr memory = blocks.back();
+        blocks.pop_back();
         sizes_.erase(memory);
         check(driver().cuMemFree(memory), "cuMemFree");
       }

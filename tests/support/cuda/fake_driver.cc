@@ -11,6 +11,9 @@
 // later ones; "cuLaunchKernel:2:700" with this error), _LOG (a file that gets the number of
 // launches by kernel when the process ends), _IDLE (1: kernels are counted but do not run, so that
 // steps of any size are quick; results are then what memory holds).
+//
+// Tests in the same process plant errors and count what is alive with the functions of
+// fake_driver.h.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -32,6 +35,7 @@
 #include <vector>
 
 #include "block_runner.h"
+#include "fake_driver.h"
 #include "fake_memory.h"
 
 namespace {
@@ -109,6 +113,9 @@ struct World {
   std::mt19937_64 random{static_cast<uint64_t>(setting("SEED", 1))};
   std::map<std::string, uint64_t> launches;
   std::map<std::string, uint64_t> calls;
+  std::string planted_call;  ///< fails once after `planted_after` more calls
+  uint64_t planted_after = 0;
+  FakeCudaObjects live;
   int sticky = 0;      ///< an error of work that ran
   uint64_t clock = 0;  ///< pieces of work that ran
 };
@@ -178,6 +185,11 @@ void write_log() {
 int planted(const char* name) {
   World& all = world();
   const uint64_t call = ++all.calls[name];
+  if (all.planted_call == name && all.planted_after-- == 0) {
+    all.planted_call.clear();
+    if (std::strstr(name, "Synchronize")) all.sticky = 999;
+    return std::strstr(name, "Alloc") ? kOutOfMemory : 999;
+  }
   const char* const wanted = std::getenv("PADDLE_FAKE_CUDA_FAIL");
   if (!wanted) return 0;
   const size_t length = std::strlen(name);
@@ -216,6 +228,17 @@ int device_of(unsigned long long at, size_t bytes) {
 }
 
 int device_count() { return std::clamp(static_cast<int>(setting("DEVICES", 2)), 0, kMaxDevices); }
+
+/// Host memory of the driver.
+std::map<void*, size_t>& host_memory() {
+  static auto& all = *new std::map<void*, size_t>;
+  return all;
+}
+/// Registered host memory.
+std::map<void*, size_t>& pinned() {
+  static auto& all = *new std::map<void*, size_t>;
+  return all;
+}
 
 }  // namespace
 
@@ -322,10 +345,12 @@ EXPORT int cuMemFree_v2(unsigned long long memory) {
 EXPORT int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
   ENTER_UNSAFE("cuMemHostAlloc");
   *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  if (*memory) host_memory().emplace(*memory, bytes);
   return *memory ? 0 : kOutOfMemory;
 }
 EXPORT int cuMemFreeHost(void* memory) {
   ENTER_UNSAFE("cuMemFreeHost");
+  if (host_memory().erase(memory) == 0) return kInvalid;
   std::free(memory);
   return 0;
 }
@@ -390,12 +415,14 @@ EXPORT int cuStreamWaitEvent(FakeStream* stream, FakeEvent* event, unsigned) {
 EXPORT int cuEventCreate(FakeEvent** event, unsigned flags) {
   ENTER("cuEventCreate");
   *event = new FakeEvent;
+  ++world().live.events;
   (*event)->timed = (flags & 2) == 0;
   return 0;
 }
 EXPORT int cuEventDestroy_v2(FakeEvent* event) {
   ENTER("cuEventDestroy_v2");
   delete event;
+  --world().live.events;
   return 0;
 }
 EXPORT int cuEventRecord(FakeEvent* event, FakeStream* stream) {
@@ -474,10 +501,6 @@ EXPORT int cuMemPoolTrimTo(FakeContext* pool, size_t) {
   ENTER("cuMemPoolTrimTo");
   return pool ? 0 : kInvalid;
 }
-std::map<void*, size_t>& pinned() {
-  static auto& all = *new std::map<void*, size_t>;
-  return all;
-}
 EXPORT int cuMemHostRegister_v2(void* memory, size_t bytes, unsigned) {
   ENTER_UNSAFE("cuMemHostRegister_v2");
   return memory && bytes > 0 && pinned().emplace(memory, bytes).second ? 0 : kInvalid;
@@ -495,14 +518,17 @@ EXPORT int cuStreamBeginCapture_v2(FakeStream* stream, int mode) {
   return 0;
 }
 EXPORT int cuStreamEndCapture(FakeStream* stream, FakeGraph** graph) {
-  ENTER("cuStreamEndCapture");
+  const std::lock_guard<std::mutex> guard(lock_of_all());
+  const int error = planted("cuStreamEndCapture");
   if (!stream->capture || captured != stream) return kInvalid;
   captured = nullptr;
   const std::shared_ptr<FakeGraph> made = std::move(stream->capture);
   stream->capture = nullptr;
   *graph = nullptr;
+  if (error != 0) return error;  // the capture has ended all the same
   if (stream->is_spoiled) return kCaptureInvalidated;
   *graph = new FakeGraph(*made);
+  ++world().live.graphs;
   return 0;
 }
 EXPORT int cuThreadExchangeStreamCaptureMode(int* mode) {
@@ -515,6 +541,7 @@ EXPORT int cuThreadExchangeStreamCaptureMode(int* mode) {
 EXPORT int cuGraphInstantiateWithFlags(FakeGraph** instance, FakeGraph* graph, unsigned long long) {
   ENTER("cuGraphInstantiateWithFlags");
   *instance = new FakeGraph(*graph);
+  ++world().live.graphs;
   return 0;
 }
 EXPORT int cuGraphLaunch(FakeGraph* graph, FakeStream* stream) {
@@ -527,11 +554,13 @@ EXPORT int cuGraphLaunch(FakeGraph* graph, FakeStream* stream) {
 }
 EXPORT int cuGraphExecDestroy(FakeGraph* graph) {
   ENTER("cuGraphExecDestroy");
+  --world().live.graphs;
   delete graph;
   return 0;
 }
 EXPORT int cuGraphDestroy(FakeGraph* graph) {
   ENTER("cuGraphDestroy");
+  --world().live.graphs;
   delete graph;
   return 0;
 }
@@ -560,10 +589,12 @@ EXPORT int cuModuleLoadData(FakeModule** module, const void* image) {
   }
   // The file stays open: a later library must not get its name while this one is loaded.
   *module = new FakeModule{handle};
+  ++world().live.modules;
   return 0;
 }
 EXPORT int cuModuleUnload(FakeModule* module) {
   ENTER("cuModuleUnload");
+  --world().live.modules;
   delete module;
   return 0;
 }
@@ -601,4 +632,23 @@ EXPORT int cuLaunchKernel(FakeFunction* function, unsigned grid_x, unsigned grid
     BlockRunner::get().run(function->kernel, arguments.data(), *function->emulation,
                            {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, world().random);
   });
+}
+
+EXPORT void fake_cuda_plant(const char* call, uint64_t after) {
+  const std::lock_guard<std::mutex> guard(lock_of_all());
+  world().planted_call = call;
+  world().planted_after = after;
+  world().sticky = 0;
+}
+EXPORT uint64_t fake_cuda_calls(const char* call) {
+  const std::lock_guard<std::mutex> guard(lock_of_all());
+  return world().calls[call];
+}
+EXPORT void fake_cuda_objects(FakeCudaObjects* objects) {
+  const std::lock_guard<std::mutex> guard(lock_of_all());
+  *objects = world().live;
+  objects->streams = static_cast<int64_t>(world().streams.size());
+  objects->host_blocks = static_cast<int64_t>(host_memory().size() + pinned().size());
+  for (int d = 0; d < kMaxDevices; ++d)
+    objects->blocks += static_cast<int64_t>(context_of(d).memory.live.size());
 }

@@ -1,0 +1,22 @@
+#pragma once
+// What tests ask the stand-in for the driver, besides the driver's own functions: symbols of the
+// library, which a test in the same process looks up.
+
+#include <cstdint>
+
+/// What was created and not destroyed.
+struct FakeCudaObjects {
+  int64_t blocks = 0;       ///< of device memory
+  int64_t host_blocks = 0;  ///< of the driver's host memory, and registered ones
+  int64_t streams = 0, events = 0, graphs = 0, modules = 0;
+  bool operator==(const FakeCudaObjects&) const = default;
+};
+
+extern "C" {
+/// Lets a call fail once, after `after` that succeed, and ends the effects of an earlier error.
+/// Calls of a name that does not exist never fail.
+void fake_cuda_plant(const char* call, uint64_t after);
+/// The number of calls so far.
+uint64_t fake_cuda_calls(const char* call);
+void fake_cuda_objects(FakeCudaObjects* objects);
+}
