@@ -41,6 +41,13 @@ bool can_fuse_operation(const TargetInfo& target, const Operation& operation) {
                   operation.results[0]->type.dtype);
 }
 
+bool fuses_around_operation(const TargetInfo& target, const Operation& operation, Around around) {
+  std::vector<DType> operands;
+  for (const ir::Value* v : operation.operands)
+    if (v) operands.push_back(v->type.dtype);
+  return fuses_around(target, *operation.op, operands, around);
+}
+
 /// True if the result is rounded to fewer bits than it is computed in.
 bool rounds_result(const Operation& operation) {
   const DType result = operation.results[0]->type.dtype;
@@ -191,13 +198,18 @@ std::vector<Pass> built_in_pipeline(const CompileOptions& options,
   });
   add(fuse, "fuse_conversions", [target](Function& f) {
     passes::fuse_conversions(f, [target](const Operation& o, Around around) {
-      return fuses_around(target, *o.op, around);
+      return fuses_around_operation(target, o, around);
     });
   });
   add(fuse, "fuse_elementwise", [target, exact = options.exact](Function& f) {
-    passes::fuse_elementwise(f, [target, exact](const Operation& o) {
-      return !(exact && rounds_result(o)) && can_fuse_operation(target, o);
-    });
+    passes::fuse_elementwise(
+        f,
+        [target, exact](const Operation& o) {
+          return !(exact && rounds_result(o)) && can_fuse_operation(target, o);
+        },
+        [target, exact](const Operation& o, Around around) {
+          return !(exact && rounds_result(o)) && fuses_around_operation(target, o, around);
+        });
   });
 
   stage = Stage::kSchedule;

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "compiler/passes/passes.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 
@@ -39,6 +40,52 @@ const char* const kChain =
     "    %8 = where(%7, %6, %2) : float32[batch, n]\n"
     "    %9 = cast(%7) {dtype = float64} : float64[batch, n]\n"
     "    return %8 'y', %5 't', %9 'm'\n";
+
+/// The groups that form where kernels of products compute what follows.
+std::string groups_with_products(const std::string& body) {
+  ir::Module m = module_of(body,
+                           "      %0 : float32[8, 8] 'x',\n"
+                           "      %1 : float32[8, 8] 'w'");
+  passes::fuse_elementwise(
+      *m.functions[0], [](const ir::Operation&) { return true; },
+      [](const ir::Operation& o, Around around) {
+        return around == Around::kElementwise && o.op->name() == "matmul";
+      });
+  ir::verify(m);
+  std::string out;
+  for (const auto& o : m.functions[0]->body.operations) {
+    out += str(out.empty() ? "" : " ", o->op->name());
+    for (const auto& inner : o->regions)
+      for (const auto& member : inner->operations) out += str(":", member->op->name());
+  }
+  return out;
+}
+
+TEST(Fusion, AProductBeginsAGroup) {
+  EXPECT_EQ(groups_with_products("    %2 = matmul(%0, %1) : float32[8, 8]\n"
+                                 "    %3 = tanh(%2) : float32[8, 8]\n"
+                                 "    %4 = add(%3, %0) : float32[8, 8]\n"
+                                 "    %5 = sum(%4) {axis = [0]} : float32[8]\n"
+                                 "    return %2 'a', %4 'b', %5 'c'\n"),
+            "fused:matmul:tanh:add:sum");
+}
+
+TEST(Fusion, AProductAndSumsOfRowsAreApart) {
+  EXPECT_EQ(groups_with_products("    %2 = matmul(%0, %1) : float32[8, 8]\n"
+                                 "    %3 = tanh(%2) : float32[8, 8]\n"
+                                 "    %4 = sum(%3) {axis = [1]} : float32[8]\n"
+                                 "    return %4 'a'\n"),
+            "fused:matmul:tanh sum");
+}
+
+TEST(Fusion, AProductJoinsNoGroupThatItNeeds) {
+  // The first exp and the add are one group, whose value the product reads.
+  EXPECT_EQ(groups_with_products("    %2 = exp(%0) : float32[8, 8]\n"
+                                 "    %3 = matmul(%2, %1) : float32[8, 8]\n"
+                                 "    %4 = add(%2, %3) : float32[8, 8]\n"
+                                 "    return %4 'a'\n"),
+            "exp fused:matmul:add");
+}
 
 TEST(Fusion, GroupsDoNotDependOnEachOther) {
   // %4 and %9 could be one group and %7 and %8 another, but not both: each would need the other.

@@ -79,9 +79,10 @@ using FusesAround = std::function<bool(const ir::Operation& operation, Around ar
 void fuse_conversions(ir::Function& function, const FusesAround& fuses_around);
 /// True if a fusion group can contain this elementwise operation or reduction.
 using CanFuse = std::function<bool(const ir::Operation& operation)>;
-/// Groups elementwise operations that feed each other, and the reductions of their results, into
-/// `fused` operations, within the limits of the function's target.
-void fuse_elementwise(ir::Function& function, const CanFuse& can_fuse);
+/// Groups elementwise operations that feed each other, the reductions of their results, and the
+/// product that they read, into `fused` operations, within the limits of the function's target.
+void fuse_elementwise(ir::Function& function, const CanFuse& can_fuse,
+                      const FusesAround& fuses_around);
 /// True if the kernel of `group`, an operation and the epilogue fused so far, can also compute
 /// `next`, which reads the group's result.
 using CanFuseEpilogue =

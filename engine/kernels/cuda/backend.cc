@@ -14,6 +14,7 @@
 #include "kernels/cuda/index.h"
 #include "kernels/cuda/matmul.h"
 #include "kernels/cuda/pool.h"
+#include "kernels/cuda/product_group.h"
 #include "kernels/cuda/recurrent.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/sort.h"
@@ -108,8 +109,9 @@ bool has_cuda_kernel(const Op& op, const TargetInfo&, std::span<const DType>) {
 }
 
 /// The kernels of rows take any float types, those of attention any strides of results.
-bool fuses_around_kernel(const Op& op, Around around) {
+bool fuses_around_kernel(const Op& op, std::span<const DType> operands, Around around) {
   const std::string_view name = op.name();
+  if (around == Around::kElementwise) return begins_product_group(op, operands);
   if (around == Around::kConcat) return name == "attention_grad";
   return name == "layer_norm" || name == "layer_norm_grad" || name == "rms_norm" ||
          name == "softmax" || name == "log_softmax" || name == "softmax_cross_entropy" ||
@@ -118,6 +120,7 @@ bool fuses_around_kernel(const Op& op, Around around) {
 
 std::unique_ptr<Kernel> prepare_any_group(const FusedRequest& request) {
   if (auto kernel = prepare_group(request)) return kernel;
+  if (auto kernel = prepare_product_group(request)) return kernel;
   return prepare_conversions(request, prepare);
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/cuda/copies.h"
-#include "kernels/cuda/group_source.h"
+#include "kernels/cuda/group_call.h"
 #include "kernels/cuda/program.h"
 #include "kernels/elementwise/elementwise.h"
 
@@ -16,49 +16,10 @@ namespace {
 /// Blocks enough to keep every GPU busy; threads go on to further elements.
 constexpr int64_t kMaxBlocks = 132 * 32;
 
-int64_t aligned_bytes(int64_t bytes) { return (bytes + 255) / 256 * 256; }
-
 class GroupKernel final : public Kernel {
  public:
   GroupKernel(const FusedRequest& request, const cpu::FusionProgram& program, Group group)
-      : group_(std::move(group)) {
-    const bool large = group_.size >= kSmallIndex;
-    for (const auto& reduction : program.reductions) {
-      folded_.push_back(reduction.result);
-      accumulator_bytes_.push_back(reduction.operand == DType::kF32 ||
-                                           reduction.operand == DType::kF16 ||
-                                           reduction.operand == DType::kBF16
-                                       ? 4
-                                       : 8);
-    }
-    if (group_.chunks > 1)
-      for (const int64_t bytes : accumulator_bytes_)
-        scratch_ += static_cast<size_t>(aligned_bytes(group_.chunks * group_.results * bytes));
-    // The arguments, with place for the addresses.
-    words_.resize(group_.reads.size() + group_.stores.size() + 2 * folded_.size() +
-                  (folded_.empty() ? 0 : 1));
-    words_.push_back(static_cast<uint64_t>(group_.size));
-    words_.push_back(static_cast<uint64_t>(group_.results));
-    words_.push_back(static_cast<uint64_t>(group_.count));
-    const int64_t unit = static_cast<int64_t>(group_.width) * group_.row_threads;
-    const int64_t chunk = (group_.count + group_.chunks - 1) / group_.chunks;
-    words_.push_back(static_cast<uint64_t>((chunk + unit - 1) / unit * unit));
-    words_.push_back(static_cast<uint64_t>(group_.chunks));
-    for (const int64_t size : group_.shape) append_divider(words_, size, large);
-    int64_t stride = 1;
-    std::vector<uint64_t> element_strides;
-    for (size_t axis = group_.shape.size(); axis-- > 0; stride *= group_.shape[axis])
-      element_strides.insert(element_strides.begin(), static_cast<uint64_t>(stride));
-    words_.insert(words_.end(), element_strides.begin(), element_strides.end());
-    for (const GroupRead& read : group_.reads)
-      for (const int64_t each : read.strides) words_.push_back(static_cast<uint64_t>(each));
-    for (size_t r = 0; r < group_.reads.size(); ++r)
-      if (group_.reads[r].vector)
-        wide_reads_.push_back(
-            {static_cast<size_t>(group_.reads[r].operand), wide_bytes(group_.read_types[r])});
-    for (const int result : group_.stores)
-      wide_stores_.push_back({static_cast<size_t>(result),
-                              wide_bytes(request.results[static_cast<size_t>(result)].dtype)});
+      : group_(std::move(group)), call_(request, program, group_) {
     const auto compiled = Program::of(request.target.device.index, std::move(group_.text));
     if (request.prepare.codegen) compiled->start();
     one_ = Entry(compiled, "group_1");
@@ -66,21 +27,9 @@ class GroupKernel final : public Kernel {
   }
 
   void run(const RunContext& context, void* const* operands, void* const* results) const override {
-    std::vector<uint64_t> words = words_;
-    size_t at = 0;
-    const auto put = [&](const void* pointer) {
-      words[at++] = reinterpret_cast<uintptr_t>(pointer);
-    };
-    for (const GroupRead& read : group_.reads) put(operands[read.operand]);
-    for (const int result : group_.stores) put(results[result]);
-    for (const int result : folded_) put(results[result]);
-    std::byte* partial = context.scratch;
-    for (const int64_t bytes : accumulator_bytes_) {
-      put(partial);
-      if (group_.chunks > 1) partial += aligned_bytes(group_.chunks * group_.results * bytes);
-    }
-    if (!folded_.empty()) words[at] = context.stream->counters;
-    const int64_t width = is_aligned(operands, results) ? group_.width : 1;
+    const std::vector<uint64_t> words =
+        call_.arguments(operands, results, context.scratch, context.stream->counters);
+    const int64_t width = call_.is_aligned(operands, results) ? group_.width : 1;
     const Entry& entry = width > 1 ? wide_ : one_;
     if (group_.form == GroupForm::kElements) {
       const int64_t blocks = (group_.size + kBlockThreads * width - 1) / (kBlockThreads * width);
@@ -91,32 +40,12 @@ class GroupKernel final : public Kernel {
     entry.launch(context.stream, (group_.results + per_block - 1) / per_block, group_.chunks,
                  words.data());
   }
-  size_t scratch_bytes() const override { return scratch_; }
+  size_t scratch_bytes() const override { return call_.scratch_bytes(); }
   std::string implementation() const override { return "cuda:group"; }
 
  private:
-  struct Wide {
-    size_t index;
-    size_t alignment;
-  };
-  size_t wide_bytes(DType type) const {
-    return std::min<size_t>(16, static_cast<size_t>(item_size(type) * group_.width));
-  }
-  bool is_aligned(void* const* operands, void* const* results) const {
-    const auto fits = [](const std::vector<Wide>& all, void* const* pointers) {
-      return std::ranges::all_of(all, [&](const Wide& wide) {
-        return reinterpret_cast<uintptr_t>(pointers[wide.index]) % wide.alignment == 0;
-      });
-    };
-    return fits(wide_reads_, operands) && fits(wide_stores_, results);
-  }
-
   Group group_;
-  std::vector<uint64_t> words_;
-  std::vector<int> folded_;
-  std::vector<int64_t> accumulator_bytes_;
-  std::vector<Wide> wide_reads_, wide_stores_;
-  size_t scratch_ = 0;
+  GroupCall call_;
   Entry one_, wide_;
 };
 

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <set>
 
 #include "base/text.h"
 #include "kernels/cuda/program.h"
+#include "kernels/cuda/scalar_names.h"
 
 namespace paddle::cuda {
 namespace {
@@ -15,136 +15,6 @@ namespace {
 using cpu::FusionNode;
 using cpu::FusionProgram;
 using cpu::FusionReduction;
-
-constexpr int64_t kWarp = 32;
-
-/// The functions in device/scalar.cuh.
-const std::set<std::string_view>& scalar_functions() {
-  static const std::set<std::string_view> names = {"abs",
-                                                   "acos",
-                                                   "acosh",
-                                                   "add",
-                                                   "asin",
-                                                   "asinh",
-                                                   "atan",
-                                                   "atan2",
-                                                   "atanh",
-                                                   "bitwise_and",
-                                                   "bitwise_left_shift",
-                                                   "bitwise_not",
-                                                   "bitwise_or",
-                                                   "bitwise_right_shift",
-                                                   "bitwise_xor",
-                                                   "cbrt",
-                                                   "ceil",
-                                                   "celu",
-                                                   "clip",
-                                                   "copysign",
-                                                   "cos",
-                                                   "cosh",
-                                                   "digamma",
-                                                   "divide",
-                                                   "elu",
-                                                   "equal",
-                                                   "erf",
-                                                   "erfc",
-                                                   "erfinv",
-                                                   "exp",
-                                                   "exp2",
-                                                   "expm1",
-                                                   "floor",
-                                                   "floor_divide",
-                                                   "fmax",
-                                                   "fmin",
-                                                   "fmod",
-                                                   "frac",
-                                                   "gcd",
-                                                   "gelu",
-                                                   "gelu_tanh",
-                                                   "greater_equal",
-                                                   "greater_than",
-                                                   "hardshrink",
-                                                   "hardsigmoid",
-                                                   "hardswish",
-                                                   "hardtanh",
-                                                   "heaviside",
-                                                   "hypot",
-                                                   "i0",
-                                                   "i0e",
-                                                   "i1",
-                                                   "i1e",
-                                                   "isfinite",
-                                                   "isinf",
-                                                   "isnan",
-                                                   "isneginf",
-                                                   "isposinf",
-                                                   "lcm",
-                                                   "ldexp",
-                                                   "leaky_relu",
-                                                   "lerp",
-                                                   "less_equal",
-                                                   "less_than",
-                                                   "lgamma",
-                                                   "log",
-                                                   "log10",
-                                                   "log1p",
-                                                   "log2",
-                                                   "log_sigmoid",
-                                                   "logaddexp",
-                                                   "logical_and",
-                                                   "logical_not",
-                                                   "logical_or",
-                                                   "logical_right_shift",
-                                                   "logical_xor",
-                                                   "maximum",
-                                                   "minimum",
-                                                   "mish",
-                                                   "multiply",
-                                                   "multiply_add",
-                                                   "neg",
-                                                   "nextafter",
-                                                   "polygamma",
-                                                   "not_equal",
-                                                   "pow",
-                                                   "reciprocal",
-                                                   "relu",
-                                                   "relu6",
-                                                   "remainder",
-                                                   "round",
-                                                   "round_digits",
-                                                   "rsqrt",
-                                                   "scale",
-                                                   "selu",
-                                                   "sigmoid",
-                                                   "sign",
-                                                   "signbit",
-                                                   "silu",
-                                                   "sin",
-                                                   "sinh",
-                                                   "softplus",
-                                                   "softshrink",
-                                                   "softsign",
-                                                   "sqrt",
-                                                   "square",
-                                                   "stanh",
-                                                   "subtract",
-                                                   "tan",
-                                                   "tanh",
-                                                   "tanhshrink",
-                                                   "trigamma",
-                                                   "thresholded_relu",
-                                                   "trunc",
-                                                   "truncated_quotient",
-                                                   "where"};
-  return names;
-}
-
-/// Those of device/special.cuh, which programs without them leave out.
-bool is_special(std::string_view name) {
-  static const std::set<std::string_view> names = {
-      "digamma", "erfinv", "i0", "i0e", "i1", "i1e", "lgamma", "polygamma", "trigamma"};
-  return names.contains(name);
-}
 
 const char* fold_name(cpu::Reduction reduction) {
   switch (reduction) {
@@ -203,48 +73,11 @@ Dims contiguous_strides_of(const Dims& shape) {
   return strides;
 }
 
-/// Strides of an operand by axis of `shape`, 0 for broadcast axes.
-Dims broadcast_strides(const Layout& layout, const Dims& shape) {
-  const size_t missing = shape.size() - layout.shape.size();
-  Dims strides(shape.size(), 0);
-  for (size_t axis = missing; axis < shape.size(); ++axis)
-    if (layout.shape[axis - missing] != 1) strides[axis] = layout.strides[axis - missing];
-  return strides;
-}
-
-/// Removes axes of size 1 and merges neighbors that all reads treat as one axis.
-void merge_group_axes(Group& group) {
-  const Dims shape = std::move(group.shape);
-  const std::vector<bool> reduced = std::move(group.reduced);
-  std::vector<Dims> strides;
-  for (GroupRead& read : group.reads) strides.push_back(std::move(read.strides));
-  group.shape.clear();
-  group.reduced.clear();
-  for (GroupRead& read : group.reads) read.strides.clear();
-  for (size_t axis = 0; axis < shape.size(); ++axis) {
-    if (shape[axis] == 1) continue;
-    bool joins = !group.shape.empty() && group.reduced.back() == reduced[axis];
-    for (size_t r = 0; joins && r < strides.size(); ++r)
-      joins = group.reads[r].strides.back() == strides[r][axis] * shape[axis];
-    if (joins) {
-      group.shape.back() *= shape[axis];
-      for (size_t r = 0; r < strides.size(); ++r) group.reads[r].strides.back() = strides[r][axis];
-      continue;
-    }
-    group.shape.push_back(shape[axis]);
-    group.reduced.push_back(reduced[axis]);
-    for (size_t r = 0; r < strides.size(); ++r) group.reads[r].strides.push_back(strides[r][axis]);
-  }
-  if (!group.shape.empty()) return;
-  group.shape.push_back(1);
-  group.reduced.push_back(false);
-  for (GroupRead& read : group.reads) read.strides.push_back(0);
-}
-
 class Writer {
  public:
-  Writer(const FusedRequest& request, const FusionProgram& program, Group& group)
-      : request_(request), program_(program), group_(group) {}
+  Writer(const FusedRequest& request, const FusionProgram& program, Group& group,
+         const GroupProduct* product)
+      : request_(request), program_(program), group_(group), product_(product) {}
 
   /// False for types and functions that device code lacks.
   bool write() {
@@ -256,15 +89,19 @@ class Writer {
     std::string body;
     if (!write_nodes(body)) return false;
     std::string text = str("\ntypedef ", large() ? "uint64_t" : "uint32_t", " Index;\n");
+    if (product_)
+      text = str(device_text("matmul"), text, "typedef ", product_->compute, " Product;\n");
     write_arguments(text);
     write_accumulators(text);
     text += body;
-    if (program_.reductions.empty())
+    if (product_)
+      write_product_kernels(text);
+    else if (program_.reductions.empty())
       write_element_kernels(text);
     else
       write_fold_kernels(text);
     const bool special = std::ranges::any_of(program_.nodes, [](const FusionNode& node) {
-      return node.kind == FusionNode::Kind::kApply && is_special(node.step.name);
+      return node.kind == FusionNode::Kind::kApply && is_special_function(node.step.name);
     });
     group_.text = special ? program_text({"scalar", "special_functions", "special", "group"}, text)
                           : program_text({"scalar", "group"}, text);
@@ -318,8 +155,9 @@ class Writer {
   /// `elements`: reads, then each node for each of kWidth elements, then stores and folds.
   bool write_nodes(std::string& text) const {
     text +=
-        "template <int kWidth>\nPADDLE_DEVICE void elements(const Arguments& arguments, Index "
-        "first, Accumulators* sums) {\n";
+        str("template <int kWidth>\nPADDLE_DEVICE void elements(const Arguments& arguments, Index "
+            "first, Accumulators* sums",
+            product_ ? ", const Product* product" : "", ") {\n");
     const bool decomposes = std::ranges::any_of(
         group_.reads, [&](const GroupRead& read) { return !is_dense(read) && !is_same(read); });
     if (decomposes) {
@@ -338,6 +176,10 @@ class Writer {
     for (size_t r = 0; r < group_.reads.size(); ++r) {
       const GroupRead& read = group_.reads[r];
       const std::string pointer = str("arguments.read", r);
+      if (read.operand == group_.product) {
+        values[r] = "product[k]";
+        continue;
+      }
       if (is_same(read)) {
         text += str("  const auto same", r, " = ", pointer, "[0];\n");
         values[r] = str("same", r);
@@ -388,7 +230,7 @@ class Writer {
           text += str("convert<", type, ">(v", node.inputs[0], ")");
           break;
         case FusionNode::Kind::kApply:
-          if (!scalar_functions().contains(node.step.name)) return false;
+          if (!is_scalar_function(node.step.name)) return false;
           text += str("fn::", node.step.name, "(");
           for (size_t k = 0; k < node.inputs.size(); ++k)
             text += str(k > 0 ? ", " : "", "v", node.inputs[k]);
@@ -492,10 +334,11 @@ PADDLE_KERNEL(group_1, Arguments) { all_elements<1>(arguments); }
   }
 
   /// Folds a chunk's values into `sums`.
-  void write_partial_folds(std::string& text, std::string_view sums) const {
+  void write_partial_folds(std::string& text, std::string_view sums,
+                           std::string_view arguments = "arguments") const {
     for (size_t k = 0; k < program_.reductions.size(); ++k)
       text += str("    ", sums, ".sum", k, " = ", fold_name(program_.reductions[k].call.reduction),
-                  "()(", sums, ".sum", k, ", arguments.partial", k, "[at]);\n");
+                  "()(", sums, ".sum", k, ", ", arguments, ".partial", k, "[at]);\n");
   }
 
   void write_fold_kernels(std::string& text) const {
@@ -614,146 +457,88 @@ PADDLE_DEVICE void fold_rows(const Arguments& arguments) {
                   ">(arguments); }\n");
   }
 
+  /// A block computes a tile of the product, then the other members for it.
+  void write_product_kernels(std::string& text) const {
+    if (!program_.reductions.empty()) write_finish(text);
+    text += str(R"(
+struct ProductArguments {
+  MatmulArguments product;
+  Arguments group;
+};
+template <int kWidth>
+PADDLE_DEVICE void finish_tile(const ProductArguments& arguments) {
+  const MatmulArguments& product = arguments.product;
+  const Arguments& group = arguments.group;
+  MatmulTile tile;
+  Product values[4][4];
+  if (!sum_tile<)",
+                product_->types, R"(>(product, tile, values)) return;
+  Accumulators sums[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if (tile.row + i >= product.m) continue;
+    const Index first = (Index)((tile.batch * product.m + tile.row + i) * product.n + tile.column);
+    if constexpr (kWidth == 4) {
+      if (tile.column < product.n) elements<4>(group, first, sums, values[i]);
+    } else {
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+        if (tile.column + j < product.n) elements<1>(group, first + j, sums + j, values[i] + j);
+    }
+  }
+)");
+    if (!program_.reductions.empty()) write_product_folds(text);
+    text += "}\nPADDLE_KERNEL(group_1, ProductArguments) { finish_tile<1>(arguments); }\n";
+    if (group_.width > 1)
+      text += "PADDLE_KERNEL(group_wide, ProductArguments) { finish_tile<4>(arguments); }\n";
+  }
+
+  /// The columns of a tile, then those of all tiles by the last block that has them.
+  void write_product_folds(std::string& text) const {
+    const auto fold_all = [&](std::string_view function, auto value_of) {
+      for (size_t k = 0; k < program_.reductions.size(); ++k)
+        text += str("  folded.sum", k, " = ", function, "(", value_of(k), ", ",
+                    fold_name(program_.reductions[k].call.reduction), "());\n");
+    };
+    text += R"(  const int64_t column_tiles = (product.n + kTileColumns - 1) / kTileColumns;
+  const int64_t column_tile = (int64_t)blockIdx.x % column_tiles;
+  const int64_t chunk = tile.batch * (gridDim.x / column_tiles) + blockIdx.x / column_tiles;
+  const int64_t column = column_tile * kTileColumns + threadIdx.x % kTileColumns;
+  Accumulators folded;
+)";
+    fold_all("fold_tile", [](size_t k) {
+      return str("sums[0].sum", k, ", sums[1].sum", k, ", sums[2].sum", k, ", sums[3].sum", k);
+    });
+    text += R"(  if (threadIdx.x < kTileColumns && column < product.n)
+    store_folded(group, (Index)column, (Index)chunk, folded);
+)";
+    if (group_.chunks == 1) return;
+    text += R"(  if (!is_last_block(group.counters + column_tile, (uint32_t)group.chunks)) return;
+  folded = Accumulators();
+  for (int64_t other = threadIdx.x / kTileColumns; other < group.chunks && column < product.n;
+       other += kBlockThreads / kTileColumns) {
+    const int64_t at = other * group.results + column;
+)";
+    write_partial_folds(text, "folded", "group");
+    text += "  }\n";
+    fold_all("fold_parts", [](size_t k) { return str("folded.sum", k); });
+    text += R"(  if (threadIdx.x < kTileColumns && column < product.n)
+    store_result(group, (Index)column, folded);
+)";
+  }
+
   const FusedRequest& request_;
   const FusionProgram& program_;
   Group& group_;
+  const GroupProduct* product_;
   std::vector<std::string> accumulators_;
 };
 
-/// The number of elements that a thread computes at a time.
-int choose_width(const FusedRequest& request, const FusionProgram& program, Group& group) {
-  int64_t smallest = 16, bytes = 0;
-  bool any = false;
-  const auto counts = [&](DType type) {
-    smallest = std::min(smallest, item_size(type));
-    bytes += item_size(type);
-    any = true;
-  };
-  for (size_t r = 0; r < group.reads.size(); ++r)
-    if (group.reads[r].strides.back() == 1) counts(group.read_types[r]);
-  for (const auto& [node, result] : program.stores)
-    counts(request.results[static_cast<size_t>(result)].dtype);
-  if (!any) return 1;
-  int64_t width = std::clamp<int64_t>(16 / smallest, 1, 8);
-  constexpr int64_t kMaxBytes = 320;  // in registers
-  while (width > 1 && width * bytes > kMaxBytes) width /= 2;
-  // Packs end with rows.
-  const bool rows = group.shape.size() > 1 || group.form != GroupForm::kElements;
-  while (width > 1 && rows && group.shape.back() % width != 0) width /= 2;
-  return static_cast<int>(width);
-}
-
-/// How the elements of results are divided; by sizes only, so that every GPU gives the same bits.
-void choose_chunks(Group& group) {
-  for (size_t axis = 0; axis < group.shape.size(); ++axis)
-    (group.reduced[axis] ? group.count : group.results) *= group.shape[axis];
-  constexpr int64_t kMaxChunks = 256;
-  if (group.form == GroupForm::kRows) {
-    group.row_threads = group.count <= 1024 ? 32 : 256;
-    if (group.results < 256 && group.count > 16384)
-      group.chunks = std::min(kMaxChunks, (group.count + 8191) / 8192);
-    return;
-  }
-  const int64_t blocks = (group.results + kWarp * group.width - 1) / (kWarp * group.width);
-  const int64_t wanted = std::max<int64_t>(1, 256 / std::max<int64_t>(1, blocks));
-  group.chunks = std::clamp<int64_t>(std::min(wanted, group.count / 64), 1, kMaxChunks);
-}
-
 }  // namespace
 
-const char* device_type(DType type) {
-  switch (type) {
-    case DType::kBool:
-      return "bool";
-    case DType::kI8:
-      return "int8_t";
-    case DType::kI16:
-      return "int16_t";
-    case DType::kI32:
-      return "int32_t";
-    case DType::kI64:
-      return "int64_t";
-    case DType::kU8:
-      return "uint8_t";
-    case DType::kU16:
-      return "uint16_t";
-    case DType::kU32:
-      return "uint32_t";
-    case DType::kU64:
-      return "uint64_t";
-    case DType::kF16:
-      return "f16";
-    case DType::kBF16:
-      return "bf16";
-    case DType::kF32:
-      return "float";
-    case DType::kF64:
-      return "double";
-    default:
-      return nullptr;
-  }
-}
-
-const char* accumulator_of(DType type) {
-  if (!device_type(type)) return nullptr;
-  if (type == DType::kF64) return "double";
-  if (is_float(type)) return "float";
-  return info(type).kind == DTypeKind::kUnsigned ? "uint64_t" : "int64_t";
-}
-
-void append_divider(std::vector<uint64_t>& words, int64_t divisor, bool large) {
-  const auto d = static_cast<uint64_t>(divisor);
-  if (large || divisor >= kSmallIndex) {
-    words.push_back(d);
-    words.push_back(0);
-    return;
-  }
-  uint64_t shift = 0;
-  while ((uint64_t{1} << shift) < d) ++shift;
-  const uint64_t multiplier =
-      d == 0 ? 0 : ((uint64_t{1} << 32) * ((uint64_t{1} << shift) - d)) / d + 1;
-  words.push_back(d | multiplier << 32);
-  words.push_back(shift);
-}
-
-std::optional<Group> describe_group(const FusedRequest& request, const FusionProgram& program) {
-  Group group;
-  group.shape = request.shape;
-  group.size = element_count(std::span<const int64_t>(request.shape));
-  group.reduced.assign(group.shape.size(), false);
-  if (!program.reductions.empty()) {
-    const std::vector<int64_t>& axes = program.reductions[0].call.axes;
-    if (axes.empty()) group.reduced.assign(group.shape.size(), true);
-    for (const int64_t axis : axes) group.reduced[static_cast<size_t>(axis)] = true;
-  }
-  for (const FusionNode& node : program.nodes) {
-    if (node.kind != FusionNode::Kind::kRead) continue;
-    const Layout& operand = request.operands[static_cast<size_t>(node.operand)];
-    group.reads.push_back({node.operand, broadcast_strides(operand, request.shape)});
-    group.read_types.push_back(operand.dtype);
-  }
-  for (const auto& store : program.stores) group.stores.push_back(store.result);
-  constexpr size_t kMaxPointers = 64, kMaxAxes = 12;
-  if (group.reads.size() + group.stores.size() > kMaxPointers) return std::nullopt;
-  merge_group_axes(group);
-  if (group.shape.size() > kMaxAxes) return std::nullopt;
-  if (!program.reductions.empty()) {
-    if (std::ranges::none_of(group.reduced, [](bool reduced) { return reduced; })) {
-      group.shape.push_back(1);
-      group.reduced.push_back(true);
-      for (GroupRead& read : group.reads) read.strides.push_back(0);
-    }
-    group.form = group.reduced.back() ? GroupForm::kRows : GroupForm::kColumns;
-  }
-  group.width = choose_width(request, program, group);
-  for (GroupRead& read : group.reads) {
-    read.vector = read.strides.back() == 1;
-    for (size_t axis = 0; axis + 1 < read.strides.size(); ++axis)
-      read.vector = read.vector && read.strides[axis] % group.width == 0;
-  }
-  if (!program.reductions.empty()) choose_chunks(group);
-  if (!Writer(request, program, group).write()) return std::nullopt;
-  return group;
+bool write_group(const FusedRequest& request, const FusionProgram& program, Group& group,
+                 const GroupProduct* product) {
+  return Writer(request, program, group, product).write();
 }
 
 }  // namespace paddle::cuda

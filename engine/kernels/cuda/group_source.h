@@ -38,11 +38,27 @@ struct Group {
   int64_t results = 1, count = 1;  ///< of reductions: results, and elements of each
   int64_t chunks = 1;              ///< parts of `count` that are folded apart
   int row_threads = 256;           ///< threads that fold a result together
+  int product = -1;                ///< the operand that a product computes
   std::string text;                ///< the program
 };
 
-/// None if the group has an operation or type that the generator does not know.
-std::optional<Group> describe_group(const FusedRequest& request, const cpu::FusionProgram& program);
+/// A matrix product whose result is an operand of the group, in registers (device/matmul.cuh).
+struct GroupProduct {
+  int operand = 0;
+  std::string types;    ///< of sums, x, y and bias
+  std::string compute;  ///< of the sums
+  int64_t columns = 1;
+  int64_t chunks = 1;  ///< tiles that have the same columns
+};
+
+/// None if the group has an operation or type that the generator does not know, and with a product
+/// for reductions other than of whole columns.
+std::optional<Group> describe_group(const FusedRequest& request, const cpu::FusionProgram& program,
+                                    const GroupProduct* product = nullptr);
+
+/// Writes the text of a group whose shape is described. False as `describe_group` says.
+bool write_group(const FusedRequest& request, const cpu::FusionProgram& program, Group& group,
+                 const GroupProduct* product);
 
 /// n / divisor by a multiplication, as `Divider` in device/prelude.cuh; two words.
 void append_divider(std::vector<uint64_t>& words, int64_t divisor, bool large);

@@ -10,19 +10,8 @@
 namespace paddle::cuda {
 namespace {
 
-constexpr size_t kBatchAxes = 3;
+constexpr size_t kBatchAxes = MatmulArguments::kBatchAxes;
 constexpr int64_t kTile = 64;
-
-/// As in device/matmul.cuh.
-struct MatmulArguments {
-  const void *x, *y, *bias;
-  void *out, *partial;
-  CUdeviceptr counters;
-  int64_t m, n, k, chunk, chunks, batches;
-  int64_t x_row, x_column, y_row, y_column, out_row, out_column;
-  int64_t batch[kBatchAxes], x_batch[kBatchAxes], y_batch[kBatchAxes], out_batch[kBatchAxes];
-  double factor;
-};
 
 /// Integers wrap around, so any type of 64 bits has their low bits; bool is whether the number of
 /// pairs is not 0.
@@ -42,14 +31,32 @@ Dims row_major(const Dims& shape, int64_t inner) {
   return strides;
 }
 
-std::unique_ptr<Kernel> product_kernel(const KernelRequest& request, const cpu::MatmulShape& shape,
-                                       const Layout* bias) {
-  const Layout& result = request.results[0];
-  if (result.size() == 0) return nothing_to_do();
+std::unique_ptr<Kernel> prepare_product(const KernelRequest& request) {
+  if (request.results[0].size() == 0) return nothing_to_do();
+  const auto product = product_of(request);
+  const auto launch = product ? ProductLaunch::of(request, *product, true) : std::nullopt;
+  if (!launch) return nullptr;
+  return make_kernel(
+      [launch = *launch, biased = product->bias.has_value()](
+          const RunContext& context, void* const* operands, void* const* results) {
+        launch.launch(context.stream, operands[0], operands[1], biased ? operands[2] : nullptr,
+                      results[0], context.scratch);
+      },
+      launch->scratch_bytes(), "cuda:matmul");
+}
+
+}  // namespace
+
+std::optional<Product> product_of(const KernelRequest& request) {
+  const bool linear = request.op.name() == "linear";
+  const Layout &x = request.operands[0], &y = request.operands[1];
+  const auto shape = linear ? cpu::MatmulShape::of(x, y, false, false)
+                            : cpu::MatmulShape::of(x, y, MatmulAttrs(request.attrs).transpose_x,
+                                                   MatmulAttrs(request.attrs).transpose_y);
   Product product;
-  product.x = request.operands[0].dtype;
-  product.y = request.operands[1].dtype;
-  product.out = result.dtype;
+  product.x = x.dtype;
+  product.y = y.dtype;
+  product.out = request.results[0].dtype;
   product.m = shape.m;
   product.n = shape.n;
   product.k = shape.k;
@@ -62,27 +69,16 @@ std::unique_ptr<Kernel> product_kernel(const KernelRequest& request, const cpu::
   product.x_batch = shape.x_batch;
   product.y_batch = shape.y_batch;
   product.out_batch = row_major(shape.batch, shape.m * shape.n);
-  if (bias) {
-    if (bias->size() != shape.n || bias->shape.empty() || bias->shape.back() != shape.n ||
-        !bias->is_contiguous())
-      return nullptr;
-    product.bias = bias->dtype;
-  }
-  const auto launch = ProductLaunch::of(request, product, true);
-  if (!launch) return nullptr;
-  return make_kernel(
-      [launch = *launch, biased = bias != nullptr](const RunContext& context, void* const* operands,
-                                                   void* const* results) {
-        launch.launch(context.stream, operands[0], operands[1], biased ? operands[2] : nullptr,
-                      results[0], context.scratch);
-      },
-      launch->scratch_bytes(), "cuda:matmul");
+  if (!linear || request.operands.size() < 3 || !request.operands[2].present) return product;
+  const Layout& bias = request.operands[2];
+  if (bias.size() != shape.n || bias.shape.empty() || bias.shape.back() != shape.n ||
+      !bias.is_contiguous())
+    return std::nullopt;
+  product.bias = bias.dtype;
+  return product;
 }
 
-}  // namespace
-
-std::optional<ProductLaunch> ProductLaunch::of(const KernelRequest& request, const Product& product,
-                                               bool split) {
+std::optional<ProductLaunch> ProductLaunch::divided(const Product& product, bool split) {
   const char *const x = device_type(product.x), *const y = device_type(product.y),
                     *const out = device_type(product.out);
   const char* const sum = sum_type(product.x);
@@ -92,8 +88,7 @@ std::optional<ProductLaunch> ProductLaunch::of(const KernelRequest& request, con
     return std::nullopt;
   const int64_t batches = count_of(product.batch);
   const int64_t tiles = tiles_of(product.m) * tiles_of(product.n) * batches;
-  constexpr int64_t kWantedBlocks = 128, kMinChunk = 128, kMaxRows = 65535;
-  static_assert(kWantedBlocks <= kStreamCounters);
+  constexpr int64_t kWantedBlocks = kSplitCounters, kMinChunk = 128, kMaxRows = 65535;
   ProductLaunch launch;
   launch.product_ = product;
   launch.chunk_ = std::max<int64_t>(1, product.k);
@@ -113,17 +108,29 @@ std::optional<ProductLaunch> ProductLaunch::of(const KernelRequest& request, con
     launch.scratch_ =
         static_cast<size_t>(launch.chunks_ * batches * product.m * product.n *
                             (product.x == DType::kF64 || !is_float(product.x) ? 8 : 4));
-  const std::string types = str(sum, ", ", x, ", ", y, ", ", out, ", ", bias);
-  const auto program =
-      start_program(request, program_text({"matmul"}, entry_text("matmul", "MatmulArguments",
-                                                                 str("matmul_tile<", types, ">"))));
-  launch.tile_ = Entry(program, "matmul");
+  launch.types_ = str(sum, ", ", x, ", ", y, ", ", bias);
   return launch;
 }
 
-void ProductLaunch::launch_batches(paddle_stream stream, const Dims& batch, const void* x,
-                                   const void* y, const void* bias, void* out,
-                                   std::byte* scratch) const {
+std::optional<ProductLaunch> ProductLaunch::of(const KernelRequest& request, const Product& product,
+                                               bool split) {
+  auto launch = divided(product, split);
+  if (!launch) return std::nullopt;
+  const std::string call = str("matmul_tile<", launch->types_, ", ", device_type(product.out), ">");
+  launch->tile_ =
+      Entry(start_program(request,
+                          program_text({"matmul"}, entry_text("matmul", "MatmulArguments", call))),
+            "matmul");
+  return launch;
+}
+
+int64_t ProductLaunch::row_tiles() const { return tiles_of(product_.m); }
+int64_t ProductLaunch::column_tiles() const { return tiles_of(product_.n); }
+int64_t ProductLaunch::batches() const { return count_of(product_.batch); }
+
+MatmulArguments ProductLaunch::batch_arguments(paddle_stream stream, const Dims& batch,
+                                               const void* x, const void* y, const void* bias,
+                                               void* out, std::byte* scratch) const {
   MatmulArguments arguments{};
   arguments.x = x;
   arguments.y = y;
@@ -152,23 +159,22 @@ void ProductLaunch::launch_batches(paddle_stream stream, const Dims& batch, cons
     arguments.out_batch[first + i] = product_.out_batch[i];
   }
   arguments.factor = product_.factor;
-  tile_.launch(stream, tiles_of(product_.m) * tiles_of(product_.n), arguments.batches * chunks_,
-               &arguments);
+  return arguments;
+}
+
+void ProductLaunch::launch_batches(paddle_stream stream, const Dims& batch, const void* x,
+                                   const void* y, const void* bias, void* out,
+                                   std::byte* scratch) const {
+  const MatmulArguments arguments = batch_arguments(stream, batch, x, y, bias, out, scratch);
+  tile_.launch(stream, tiles(), arguments.batches * chunks_, &arguments);
 }
 
 std::unique_ptr<Kernel> prepare_matmul(const KernelRequest& request) {
-  const MatmulAttrs attrs(request.attrs);
-  return product_kernel(request,
-                        cpu::MatmulShape::of(request.operands[0], request.operands[1],
-                                             attrs.transpose_x, attrs.transpose_y),
-                        nullptr);
+  return prepare_product(request);
 }
 
 std::unique_ptr<Kernel> prepare_linear(const KernelRequest& request) {
-  const bool biased = request.operands.size() > 2 && request.operands[2].present;
-  return product_kernel(
-      request, cpu::MatmulShape::of(request.operands[0], request.operands[1], false, false),
-      biased ? &request.operands[2] : nullptr);
+  return prepare_product(request);
 }
 
 }  // namespace paddle::cuda

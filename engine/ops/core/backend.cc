@@ -113,9 +113,10 @@ bool can_fuse_epilogue(const TargetInfo& target, std::span<const FusionMember> g
   });
 }
 
-bool fuses_around(const TargetInfo& target, const Op& op, Around around) {
+bool fuses_around(const TargetInfo& target, const Op& op, std::span<const DType> operands,
+                  Around around) {
   return std::ranges::any_of(backends_of(target.device), [&](const Backend* b) {
-    return b->fuses_around && b->fuses_around(op, around);
+    return b->fuses_around && b->fuses_around(op, operands, around);
   });
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // Fusion groups: operations that one kernel computes in one pass over memory. They are elementwise
 // operations with reductions of their results, or one operation with a kernel of its own, such as
-// a matrix product or a normalization, with its epilogue or the casts around it. Passes form the
+// a matrix product or a normalization, with what follows it or the casts around it. Passes form the
 // groups and the runtime asks the backends for a kernel; if all of them decline, the operations run
 // one by one.
 
@@ -53,12 +53,14 @@ bool can_fuse_epilogue(const TargetInfo& target, std::span<const FusionMember> g
 
 /// Operations that some kernels compute with their own, in a group with it.
 enum class Around : uint8_t {
-  kCasts,   ///< reads operands, and stores results, that are cast from and to 16-bit floats
-  kConcat,  ///< stores its results where a concat of them has them
+  kCasts,        ///< reads operands, and stores results, that are cast from and to 16-bit floats
+  kConcat,       ///< stores its results where a concat of them has them
+  kElementwise,  ///< computes elementwise operations on its result, and sums of their columns
 };
-using FusesAroundFn = bool (*)(const Op& op, Around around);
-/// True if a backend of the target has such a kernel of the operation.
-bool fuses_around(const TargetInfo& target, const Op& op, Around around);
+using FusesAroundFn = bool (*)(const Op& op, std::span<const DType> operands, Around around);
+/// True if a backend of the target has such a kernel of the operation for operands of these types.
+bool fuses_around(const TargetInfo& target, const Op& op, std::span<const DType> operands,
+                  Around around);
 
 /// True if a fusion group on the target can contain this elementwise operation or reduction, for
 /// operands of these types and this rank.

@@ -113,6 +113,18 @@ echo "resnet50: $launches kernels in a step"
 ((launches <= 450)) || fail "resnet50: $launches kernels"
 rm -rf "$folder/resnet50"
 
+# The memory that a step of GPT-2 124M in bfloat16 reads and writes.
+PADDLE_FAKE_CUDA_IDLE=1 PADDLE_FAKE_CUDA_MEMORY=60000000000 "$bin/paddle-profile" configs/bench/gpt2_124m.yaml \
+  precision=bf16 amp.level=O2 data.batch_size=16 --steps 1:2 --device cuda -o "$folder/profile" \
+  "data.train=$(random 32 '{name: tokens, dtype: int64, shape: [1024], low: 0, high: 50304}, {name: targets, dtype: int64, shape: [1024], low: 0, high: 50304}')" \
+  > "$folder/out" 2> "$folder/error" || fail "profile of gpt2:"
+python3 - "$folder/profile/operations.csv" <<'P' || fail "gpt2 reads and writes too much:"
+import csv, sys
+megabytes = sum(float(row["bytes"] or 0) for row in csv.DictReader(open(sys.argv[1]))) / (16 * 1024) / 1e6
+print(f"gpt2: {megabytes:.2f} MB for a token")
+assert 1 < megabytes <= 2.6, megabytes
+P
+
 # Rows that are too long for ranks.
 for order in "" descending=true; do
   for device in cpu cuda; do

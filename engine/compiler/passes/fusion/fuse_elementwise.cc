@@ -1,6 +1,7 @@
 // Elementwise fusion: groups elementwise operations of one shape that feed each other, with the
-// reductions of their results, into `fused` operations, which read and write memory once. Groups
-// are merged greedily as long as no path leaves and re-enters them.
+// reductions of their results and, on devices that can, the product that they read, into `fused`
+// operations, which read and write memory once. Groups are merged greedily as long as no path
+// leaves and re-enters them.
 
 #include <algorithm>
 #include <functional>
@@ -24,10 +25,12 @@ constexpr int64_t kMaxVisits = int64_t{1} << 23;
 
 class Fuser {
  public:
-  Fuser(Function& function, Region& region, const CanFuse& can_fuse)
+  Fuser(Function& function, Region& region, const CanFuse& can_fuse,
+        const FusesAround& fuses_around)
       : function_(function),
         region_(region),
         can_fuse_(can_fuse),
+        fuses_around_(fuses_around),
         limits_(function.target.fusion) {}
 
   void run() {
@@ -38,6 +41,8 @@ class Fuser {
       if (nodes_[i].fusable)
         for (const Value* v : nodes_[i].operation->operands)
           if (const int p = producer(v); p >= 0) try_merge(static_cast<size_t>(p), i);
+    for (size_t i = 0; i < nodes_.size(); ++i)
+      if (nodes_[i].is_product) try_product(i);
     // Reductions last, since they end a group and must not keep elementwise groups from merging.
     for (size_t i = 0; i < nodes_.size(); ++i)
       if (nodes_[i].reduces) try_reduce(i);
@@ -49,6 +54,8 @@ class Fuser {
     std::unique_ptr<Operation> operation;
     bool fusable = false;         ///< elementwise
     bool reduces = false;         ///< a reduction that can end a group
+    bool is_product = false;      ///< a product that can begin a group
+    bool has_product = false;     ///< of the group that this node leads
     std::vector<size_t> uses;     ///< nodes that depend on this one
     std::vector<size_t> needs;    ///< nodes that this one depends on
     std::vector<size_t> members;  ///< of the group that this node leads
@@ -82,18 +89,22 @@ class Fuser {
       for (const size_t p : n.needs) nodes_[p].uses.push_back(i);
       n.fusable = o.op->has(kElementwise) && fusable(o);
       n.reduces = o.op->has(kReduction) && o.operands.size() == 1 && fusable(o);
+      n.is_product = has_known_form(o) && fuses_around_ && fuses_around_(o, Around::kElementwise);
     }
     region_.operations.clear();
   }
 
   bool fusable(const Operation& o) const {
-    if (o.op->has(kRandom) || o.op->has(kEffect) || o.results.size() != 1 || !o.regions.empty() ||
-        o.operands.empty())
+    if (o.op->has(kRandom) || o.op->has(kEffect) || o.operands.empty() || !has_known_form(o) ||
+        std::ranges::find(o.operands, nullptr) != o.operands.end())
       return false;
-    if (has_run_time_size(o.results[0]->type)) return false;
-    for (const Value* v : o.operands)
-      if (!v || has_run_time_size(v->type)) return false;
     return can_fuse_(o);
+  }
+  /// One result, and sizes that are known before the function runs.
+  static bool has_known_form(const Operation& o) {
+    const auto known = [](const Value* v) { return !v || !has_run_time_size(v->type); };
+    return o.results.size() == 1 && o.regions.empty() && known(o.results[0]) &&
+           std::ranges::all_of(o.operands, known);
   }
 
   int producer(const Value* v) const {
@@ -144,12 +155,31 @@ class Fuser {
     merge(a, b);
   }
 
+  /// Merges a product into the first group of elementwise operations that reads it, which then runs
+  /// after what the product needs.
+  void try_product(size_t node) {
+    for (const size_t use : nodes_[node].uses) {
+      if (!nodes_[use].fusable || !same_shape(type_of(node).shape, type_of(use).shape)) continue;
+      const size_t group = leader(use);
+      const bool needs_group = std::ranges::any_of(
+          nodes_[node].needs, [&](size_t need) { return leader(need) == group; });
+      if (nodes_[group].has_product || needs_group ||
+          operand_count(group, node) > limit(limits_.operands))
+        continue;
+      merge(group, node);
+      if (leader(node) != group) continue;
+      nodes_[group].has_product = true;
+      return;
+    }
+  }
+
   /// Merges a reduction into the group that produces its operand.
   void try_reduce(size_t node) {
     const Operation& o = *nodes_[node].operation;
     const int from = producer(o.operands[0]);
     if (from < 0 || !nodes_[static_cast<size_t>(from)].fusable) return;
     const size_t group = leader(static_cast<size_t>(from));
+    if (nodes_[group].has_product && !sums_columns(o)) return;
     size_t others = 0;
     for (const size_t m : nodes_[group].members) {
       if (!nodes_[m].reduces) continue;
@@ -157,6 +187,13 @@ class Fuser {
       ++others;
     }
     if (others < limit(limits_.reductions)) merge(group, node);
+  }
+
+  /// Whether all axes but the last are reduced, which tiles of a product can.
+  static bool sums_columns(const Operation& o) {
+    const std::vector<bool> reduced = reduced_axes(o);
+    return reduced.size() > 1 && !reduced.back() &&
+           std::find(reduced.begin(), reduced.end() - 1, false) == reduced.end() - 1;
   }
 
   /// By axis of the operand: whether it is reduced.
@@ -227,10 +264,14 @@ class Fuser {
   void append_group(const std::vector<size_t>& nodes, size_t group) {
     Members members;
     std::unordered_set<const Value*> results;
-    for (const size_t m : nodes) {
+    const auto add = [&](size_t m) {
       if (used_outside(m, group)) results.insert(nodes_[m].operation->results[0]);
       members.push_back(std::move(nodes_[m].operation));
-    }
+    };
+    for (const size_t m : nodes)  // which needs none of the others
+      if (nodes_[m].is_product) add(m);
+    for (const size_t m : nodes)
+      if (!nodes_[m].is_product) add(m);
     region_.operations.push_back(make_fused(function_, std::move(members), [&](const Value* value) {
       return results.count(value) > 0;
     }));
@@ -239,6 +280,7 @@ class Fuser {
   Function& function_;
   Region& region_;
   const CanFuse& can_fuse_;
+  const FusesAround& fuses_around_;
   FusionLimits limits_;
   std::vector<Node> nodes_;
   std::unordered_map<const Value*, size_t> producer_of_;
@@ -249,17 +291,20 @@ class Fuser {
   int64_t visits_ = 0;  ///< uses visited by all searches
 };
 
-void fuse_region(Function& function, Region& region, const CanFuse& can_fuse) {
+void fuse_region(Function& function, Region& region, const CanFuse& can_fuse,
+                 const FusesAround& fuses_around) {
   for (auto& operation : region.operations)
     if (operation->regions.size() != 1)
-      for (auto& nested : operation->regions) fuse_region(function, *nested, can_fuse);
-  Fuser(function, region, can_fuse).run();
+      for (auto& nested : operation->regions)
+        fuse_region(function, *nested, can_fuse, fuses_around);
+  Fuser(function, region, can_fuse, fuses_around).run();
 }
 
 }  // namespace
 
-void fuse_elementwise(Function& function, const CanFuse& can_fuse) {
-  fuse_region(function, function.body, can_fuse);
+void fuse_elementwise(Function& function, const CanFuse& can_fuse,
+                      const FusesAround& fuses_around) {
+  fuse_region(function, function.body, can_fuse, fuses_around);
 }
 
 }  // namespace paddle::passes

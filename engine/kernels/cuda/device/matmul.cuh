@@ -35,9 +35,15 @@ PADDLE_DEVICE void load_tile(const T* from, int64_t row_stride, int64_t k_stride
   }
 }
 
-/// T and Y: types of x and y; C: of the sums; O: of the result; B: of the bias.
-template <class C, class T, class Y, class O, class B>
-PADDLE_DEVICE void matmul_tile(const MatmulArguments& arguments) {
+/// The 4 x 4 results of a thread: from this row and column on, of a batch that begins at `out`.
+struct MatmulTile {
+  int64_t row, column, batch, out;
+};
+
+/// The results of a thread, with factor and bias. False in blocks that another one ends, which all
+/// of their threads are told. T, Y and B: types of x, y and bias; C: of the sums.
+template <class C, class T, class Y, class B>
+PADDLE_DEVICE bool sum_tile(const MatmulArguments& arguments, MatmulTile& tile, C (&sums)[4][4]) {
   __shared__ C x_tile[kTileDepth][kTileRows + 4];
   __shared__ C y_tile[kTileDepth][kTileColumns + 4];
   const int64_t column_tiles = (arguments.n + kTileColumns - 1) / kTileColumns;
@@ -60,7 +66,6 @@ PADDLE_DEVICE void matmul_tile(const MatmulArguments& arguments) {
   const int64_t k_limit = k_begin + arguments.chunk;
   const int64_t k_end = k_limit < arguments.k ? k_limit : arguments.k;
   const int thread_row = (int)threadIdx.x / 16 * 4, thread_column = (int)threadIdx.x % 16 * 4;
-  C sums[4][4];
 #pragma unroll
   for (int i = 0; i < 4; ++i)
 #pragma unroll
@@ -84,6 +89,10 @@ PADDLE_DEVICE void matmul_tile(const MatmulArguments& arguments) {
     }
     __syncthreads();
   }
+  tile.row = row0 + thread_row;
+  tile.column = column0 + thread_column;
+  tile.batch = batch;
+  tile.out = out_at;
   const int64_t size = arguments.batches * arguments.m * arguments.n;
   C* const partial = (C*)arguments.partial + batch * arguments.m * arguments.n;
   if (arguments.chunks > 1) {
@@ -91,18 +100,18 @@ PADDLE_DEVICE void matmul_tile(const MatmulArguments& arguments) {
     for (int i = 0; i < 4; ++i)
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        const int64_t row = row0 + thread_row + i, column = column0 + thread_column + j;
+        const int64_t row = tile.row + i, column = tile.column + j;
         if (row < arguments.m && column < arguments.n)
           partial[part * size + row * arguments.n + column] = sums[i][j];
       }
     uint32_t* const counter = arguments.counters + batch * gridDim.x + blockIdx.x;
-    if (!is_last_block(counter, (uint32_t)arguments.chunks)) return;
+    if (!is_last_block(counter, (uint32_t)arguments.chunks)) return false;
   }
 #pragma unroll
   for (int i = 0; i < 4; ++i)
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      const int64_t row = row0 + thread_row + i, column = column0 + thread_column + j;
+      const int64_t row = tile.row + i, column = tile.column + j;
       if (row >= arguments.m || column >= arguments.n) continue;
       C value = sums[i][j];
       if (arguments.chunks > 1) {
@@ -112,7 +121,59 @@ PADDLE_DEVICE void matmul_tile(const MatmulArguments& arguments) {
       }
       value = value * (C)arguments.factor;
       if (arguments.bias) value += convert<C>(((const B*)arguments.bias)[column]);
-      ((O*)arguments.out)[out_at + row * arguments.out_row + column * arguments.out_column] =
-          convert<O>(value);
+      sums[i][j] = value;
     }
+  return true;
+}
+
+/// O: type of the result.
+template <class C, class T, class Y, class B, class O>
+PADDLE_DEVICE void matmul_tile(const MatmulArguments& arguments) {
+  MatmulTile tile;
+  C sums[4][4];
+  if (!sum_tile<C, T, Y, B>(arguments, tile, sums)) return;
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const int64_t row = tile.row + i, column = tile.column + j;
+      if (row < arguments.m && column < arguments.n)
+        ((O*)arguments.out)[tile.out + row * arguments.out_row + column * arguments.out_column] =
+            convert<O>(sums[i][j]);
+    }
+}
+
+// --- folds of columns, for product groups ---
+
+/// Folds the rows of a tile, of which a thread has four neighboring columns. The thread gets the
+/// column threadIdx.x % kTileColumns.
+template <class T, class Fold>
+PADDLE_DEVICE T fold_tile(T value0, T value1, T value2, T value3, Fold fold) {
+  constexpr int kThreads = kTileColumns / 4, kRows = kBlockThreads / kThreads;
+  __shared__ T values[kRows][kTileColumns];
+  T* const own = &values[threadIdx.x / kThreads][threadIdx.x % kThreads * 4];
+  own[0] = value0;
+  own[1] = value1;
+  own[2] = value2;
+  own[3] = value3;
+  __syncthreads();
+  const int column = (int)threadIdx.x % kTileColumns;
+  T out = values[0][column];
+  for (int row = 1; row < kRows; ++row) out = fold(out, values[row][column]);
+  __syncthreads();
+  return out;
+}
+
+/// Folds the values of the threads that have the same column.
+template <class T, class Fold>
+PADDLE_DEVICE T fold_parts(T value, Fold fold) {
+  __shared__ T values[kBlockThreads];
+  values[threadIdx.x] = value;
+  __syncthreads();
+  const int column = (int)threadIdx.x % kTileColumns;
+  T out = values[column];
+  for (int i = column + kTileColumns; i < kBlockThreads; i += kTileColumns)
+    out = fold(out, values[i]);
+  __syncthreads();
+  return out;
 }
