@@ -119,10 +119,11 @@ bool AroundKernel::place_in_concat(const FusedStep& concat, int value, Target& t
 }
 
 std::unique_ptr<Kernel> AroundKernel::prepare(const KernelOf& kernel_of) {
+  if (request_.steps.size() < 2) return nullptr;
   const auto own = std::ranges::find_if(request_.steps, [](const FusedStep& step) {
     return !step.op->has(kElementwise) && !step.op->def->view && step.op->name() != "concat";
   });
-  if (own == request_.steps.end()) return nullptr;
+  if (own == request_.steps.end() || own->results.empty()) return nullptr;
   const auto at = static_cast<size_t>(own - request_.steps.begin());
   std::vector<Layout> operands;
   std::vector<int> read;
