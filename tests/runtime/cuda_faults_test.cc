@@ -53,7 +53,7 @@ class CudaFaults : public testing::Test {
     return out;
   }
 
-  /// What is alive once nothing that the process may use again is kept.
+  /// Counts what is alive once nothing that the process may use again is kept.
   FakeCudaObjects alive() const {
     plant("", 0);
     EXPECT_EQ(device_api(device).trim_pool(device.index, 0), 0);

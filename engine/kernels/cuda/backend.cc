@@ -8,6 +8,7 @@
 #include "kernels/cuda/conversions.h"
 #include "kernels/cuda/convolution.h"
 #include "kernels/cuda/copies.h"
+#include "kernels/cuda/count.h"
 #include "kernels/cuda/create.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/group.h"
@@ -41,6 +42,7 @@ const std::map<std::string_view, PrepareFn>& kernel_table() {
       {"batch_norm_grad", prepare_batch_norm_grad},
       {"batch_norm_grad_statistics", prepare_batch_norm_grad},
       {"batch_norm_statistics", prepare_batch_norm},
+      {"bincount", prepare_bincount},
       {"concat", prepare_concat},
       {"conv2d", prepare_conv},
       {"conv2d_input_grad", prepare_conv_input_grad},
@@ -57,6 +59,7 @@ const std::map<std::string_view, PrepareFn>& kernel_table() {
       {"gather_along", prepare_gather_along},
       {"gather_nd", prepare_gather_nd},
       {"gaussian", prepare_random},
+      {"histogram", prepare_histogram},
       {"index_add", prepare_index_add},
       {"index_select", prepare_index_select},
       {"layer_norm", prepare_layer_norm},
@@ -71,6 +74,7 @@ const std::map<std::string_view, PrepareFn>& kernel_table() {
       {"max_pool2d", prepare_max_pool},
       {"max_pool2d_grad", prepare_max_pool_grad},
       {"max_pool2d_take", prepare_max_pool_take},
+      {"mode", prepare_mode},
       {"momentum_update", prepare_update},
       {"nonzero_rows", prepare_nonzero_rows},
       {"one_hot", prepare_one_hot},
@@ -92,6 +96,8 @@ const std::map<std::string_view, PrepareFn>& kernel_table() {
       {"strided_slice_scatter", prepare_strided_slice_scatter},
       {"sum_of_squares", prepare_sum_of_squares},
       {"uniform", prepare_random},
+      {"unique", prepare_unique},
+      {"unique_consecutive", prepare_unique},
       {"view_dtype", prepare_view_dtype},
   };
   return table;

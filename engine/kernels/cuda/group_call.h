@@ -1,5 +1,5 @@
 #pragma once
-// What a launch of a fusion group's kernel takes: sizes, strides, and the addresses of a call.
+// The arguments of a fusion group's kernel: sizes, strides, and the addresses of a call.
 
 #include <cstdint>
 #include <vector>

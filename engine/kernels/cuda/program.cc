@@ -20,6 +20,7 @@
 #include "kernels/generated/cuda_channels.h"
 #include "kernels/generated/cuda_convolution.h"
 #include "kernels/generated/cuda_copy.h"
+#include "kernels/generated/cuda_count.h"
 #include "kernels/generated/cuda_create.h"
 #include "kernels/generated/cuda_gather.h"
 #include "kernels/generated/cuda_group.h"
@@ -59,6 +60,7 @@ constexpr std::pair<std::string_view, std::string_view> kDeviceTexts[] = {
     {"scalar", kernels::kCudaScalar},
     {"sort", kernels::kCudaSort},
     {"update", kernels::kCudaUpdate},
+    {"count", kernels::kCudaCount},
     {"create", kernels::kCudaCreate},
     {"select", kernels::kCudaSelect},
     {"special", kernels::kCudaSpecial},

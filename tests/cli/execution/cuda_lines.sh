@@ -133,8 +133,13 @@ for order in "" descending=true; do
   done
   cmp -s "$folder/sorted-cpu.npz" "$folder/sorted-cuda.npz" || fail "sort_pairs $order differs from the CPU:"
 done
-# Selections of several chunks.
-for call in "masked_select x=f32[3,5000] mask=bool[5000]" "nonzero_rows x=i32[2,3,1500]{0,2}" "nonzero_rows x=f32[0,3]"; do
+# Selections and counts of several chunks.
+for call in "masked_select x=f32[3,5000] mask=bool[5000]" "nonzero_rows x=i32[2,3,1500]{0,2}" "nonzero_rows x=f32[0,3]" \
+  "unique x=i32[9000]{0,50} return_index=true return_inverse=true return_counts=true" \
+  "unique x=i64[300,2]{0,5} axis=0 return_inverse=true dtype=int32" "unique x=f32[0]" \
+  "unique_consecutive x=i32[4000]{0,2} return_inverse=true return_counts=true" "mode x=i64[3,5000,2]{0,9} axis=1" \
+  "histogram input=f32[3000] bins=20" "histogram input=f64[500] bins=7 min=-1 max=1.5 density=true weight=f64[500]" \
+  "bincount x=i32[5000]{0,40} weights=f32[5000] minlength=60" "bincount x=i64[0]"; do
   for device in cpu cuda; do
     # shellcheck disable=SC2086
     "$bin/paddle-op" run $call --device "$device" -o "$folder/selected-$device.npz" --overwrite \

@@ -152,6 +152,11 @@ def template_instances(folder):
     out["select"] = text("select") + kernels("SelectArguments", [
         f"{call}<{which}>" for call in ("count_selected", "store_selected")
         for which in ("NonZero<bf16>", "NonZero<double>", "NonZero<bool>", "Masked<uint16_t>", "Masked<uint64_t>")])
+    counts = ["count_selected<Runs<float>>", "store_selected<Runs<int64_t>>", "count_integers<int32_t, bf16, double>",
+              "count_integers<int64_t, float, float>", "store_run_numbers<int32_t>", "store_histogram<float>"]
+    counts += [f"{call}<{t}>" for t in ("bf16", "double", "int64_t")
+               for call in ("mode_rows", "rank_slices", "store_slices", "find_range", "find_bins")]
+    out["count"] = text("sort", "select", "count") + kernels("CountArguments", counts)
     ranges = [f"{call}<{t}>" for t in ("int32_t", "bf16", "float", "double")
               for call in ("integer_range", "number_range", "line_space")]
     borders = [f"pad_borders<uint32_t, {border}>" for border in ("Reflect", "Replicate", "Circular")]

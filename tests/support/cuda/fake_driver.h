@@ -1,10 +1,10 @@
 #pragma once
-// What tests ask the stand-in for the driver, besides the driver's own functions: symbols of the
+// Functions of the stand-in for the driver, besides those of the driver: symbols of the
 // library, which a test in the same process looks up.
 
 #include <cstdint>
 
-/// What was created and not destroyed.
+/// Counts of objects that were created and not destroyed.
 struct FakeCudaObjects {
   int64_t blocks = 0;       ///< of device memory
   int64_t host_blocks = 0;  ///< of the driver's host memory, and registered ones

@@ -50,9 +50,9 @@ struct Masked {
   }
 };
 
-/// A block per chunk.
-template <class Which>
-PADDLE_DEVICE void count_selected(const SelectArguments& g) {
+/// A block per chunk. Arguments: SelectArguments, or others with its sizes and counts.
+template <class Which, class Arguments>
+PADDLE_DEVICE void count_selected(const Arguments& g) {
   const int64_t begin = (int64_t)blockIdx.x * g.chunk;
   const int64_t end = begin + g.chunk < g.size ? begin + g.chunk : g.size;
   int64_t count = 0;
@@ -69,8 +69,8 @@ PADDLE_DEVICE void count_selected(const SelectArguments& g) {
   }
   g.counts[gridDim.x] = sum;
 }
-template <class Which>
-PADDLE_DEVICE void store_selected(const SelectArguments& g) {
+template <class Which, class Arguments>
+PADDLE_DEVICE void store_selected(const Arguments& g) {
   __shared__ int before[kBlockThreads + 1];
   const int thread = (int)threadIdx.x;
   const int64_t begin = (int64_t)blockIdx.x * g.chunk;
