@@ -76,7 +76,7 @@ for mode in "" --eager; do
 done
 expect 3 "static.yaml:7:7: assert: seven columns" "$train" static.yaml --output f --overwrite
 config nothing 'print("here")' pass
-expect 3 "nothing.yaml:7:7: print shows tensors" "$train" nothing.yaml --output f --overwrite
+expect 3 "nothing.yaml:7:7: print needs at least one tensor" "$train" nothing.yaml --output f --overwrite
 # A trained model keeps them; a step has them as well.
 ok "$infer" showncompiled --data train --output y.npz
 [[ "$(grep -c "mean of a" error)" -gt 0 ]] || fail "the saved model does not print"
