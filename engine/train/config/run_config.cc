@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "config/kind_keys.h"
 #include "config/sections.h"
 #include "data/dataset_kind.h"
 #include "data/datasets/bad_samples.h"

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/phase.h"
+#include "runtime/execute.h"
 #include "train/job/trainer_impl.h"
 #include "train/runs/find_nonfinite.h"
 
