@@ -353,11 +353,18 @@ std::string RowTable::write_waiting(const std::string&, std::pair<int, int>, int
   return "";
 }
 
+TableSpec waiting_spec(TableSpec spec) {
+  spec.dtype = DType::kF32;
+  spec.width = tables::kWaitingWidth;
+  return spec;
+}
+
 tables::TableFormat waiting_format(const TableSpec& spec) {
-  return {.name = spec.path,
-          .key = spec.key,
-          .dtype = DType::kF32,
-          .width = tables::kWaitingWidth,
+  const TableSpec waiting = waiting_spec(spec);
+  return {.name = waiting.path,
+          .key = waiting.key,
+          .dtype = waiting.dtype,
+          .width = waiting.width,
           .states = {}};
 }
 

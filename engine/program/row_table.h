@@ -128,7 +128,10 @@ struct TableKind {
 /// "memory"; more may be added while the program runs.
 Registry<TableKind>& table_kinds();
 
-/// The form of keys that wait in files of their own.
+/// The kept state of the waiting keys of a table, as a table: float32 rows of
+/// tables::kWaitingWidth.
+TableSpec waiting_spec(TableSpec spec);
+/// Its form in files of its own.
 tables::TableFormat waiting_format(const TableSpec& spec);
 
 /// kModel, beginning with `place`, unless these are the keys and rows of a table of this

@@ -143,6 +143,15 @@ Json manifest_of(const fs::path& folder) {
   return json;
 }
 
+/// The number of rows, those of deltas included.
+int64_t count_of(const fs::path& folder, const Json& manifest) {
+  try {
+    return manifest.at("count").get<int64_t>();
+  } catch (const Json::exception&) {
+    reject((folder / kManifest).string(), "is damaged");
+  }
+}
+
 /// The files of a base or of a delta.
 struct ListedSave {
   int64_t step = 0, count = 0;  ///< rows
@@ -215,9 +224,9 @@ std::vector<ListedSave> listed_saves(const fs::path& folder, const Json& json) {
 }
 
 /// The same, of a table of this format.
-std::vector<ListedSave> listed_saves(const fs::path& folder, const TableFormat& format) {
+std::vector<ListedSave> listed_saves(const fs::path& folder, const Json& json,
+                                     const TableFormat& format) {
   const std::string path = (folder / kManifest).string();
-  const Json json = manifest_of(folder);
   try {
     const auto expect = [&](const char* key, const auto& wanted) {
       const Json value(wanted);
@@ -392,7 +401,7 @@ void write_delta_manifest(const std::string& folder, const std::string& before,
                           const TableFormat& format, int64_t step, int64_t count,
                           std::span<const std::string> parts) {
   Json manifest = manifest_of(before);
-  const std::vector<ListedSave> saves = listed_saves(before, format);
+  const std::vector<ListedSave> saves = listed_saves(before, manifest, format);
   for (const ListedSave& save : saves)
     for (const Listed& file : save.files)
       place_file(file.path, (fs::path(folder) / file.name).string());
@@ -422,11 +431,7 @@ SavedChain read_chain(const std::string& folder) {
     out.delta_steps.push_back(save.step);
     out.delta_bytes += bytes;
   }
-  try {
-    out.count = json.at("count").get<int64_t>();
-  } catch (const Json::exception&) {
-    reject((fs::path(folder) / kManifest).string(), "is damaged");
-  }
+  out.count = count_of(folder, json);
   return out;
 }
 
@@ -453,9 +458,10 @@ std::vector<TableContent> read_segments(const std::string& folder, const TableFo
                                         std::pair<int, int> shards, bool checks_all,
                                         size_t deltas) {
   std::vector<TableContent> out;
-  std::vector<ListedSave> saves = listed_saves(folder, format);
+  const Json manifest = manifest_of(folder);
+  std::vector<ListedSave> saves = listed_saves(folder, manifest, format);
   const bool has_deltas = saves.size() > 1;
-  const int64_t count = has_deltas && deltas >= saves.size() - 1 ? read_chain(folder).count : -1;
+  const int64_t count = has_deltas && deltas >= saves.size() - 1 ? count_of(folder, manifest) : -1;
   if (saves.size() - 1 > deltas) saves.resize(1 + deltas);
   int64_t total = 0;
   bool is_whole = true;

@@ -1,7 +1,6 @@
 #include "data/sources/cell_values.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -10,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/key_text.h"
 #include "data/cells.h"
 #include "data/transforms/narrow.h"
 #include "formats/csv.h"
@@ -274,13 +274,9 @@ namespace {
 
 /// The 64 bits of a key.
 uint64_t key_of(std::string_view item, DType dtype) {
-  const char* const end = item.data() + item.size();
   uint64_t key = 0;
-  int64_t number = 0;
-  const auto [rest, error] = dtype == DType::kU64 ? std::from_chars(item.data(), end, key)
-                                                  : std::from_chars(item.data(), end, number);
-  if (error == std::errc() && rest == end)
-    return dtype == DType::kU64 ? key : static_cast<uint64_t>(number);
+  const std::errc error = read_key(item, dtype == DType::kI64, key);
+  if (error == std::errc()) return key;
   const bool is_large = error == std::errc::result_out_of_range;
   fail(ErrorCode::kData, "'", printable(item.substr(0, 40)), "' is ",
        is_large ? "outside the range of" : "not a key of type", " ", text(dtype),

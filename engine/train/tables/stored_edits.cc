@@ -130,6 +130,11 @@ void replace_tensors(const fs::path& from, const fs::path& to, const Tensors& te
   formats::write_safetensors(to.string(), all, reader.metadata());
 }
 
+void check_new(const std::string& folder) {
+  if (file_exists(folder) || is_directory(folder))
+    fail(ErrorCode::kUsage, folder, ": exists already; expected the name of a new folder");
+}
+
 bool is_own(const StoredTable& table) { return is_directory(table.place); }
 
 }  // namespace
@@ -206,8 +211,7 @@ void write_with_tables(const std::string& checkpoint, const std::string& out,
                        const std::vector<StoredTable>& tables) {
   nlohmann::json state = state_of(checkpoint);
   const int64_t step = step_of_checkpoint(checkpoint);
-  if (file_exists(out) || is_directory(out))
-    fail(ErrorCode::kUsage, out, ": exists already; expected the name of a new folder");
+  check_new(out);
   const fs::path from(checkpoint), to(out);
   Tensors weights, states;
   for (const StoredTable& table : tables)
@@ -229,11 +233,8 @@ void write_with_tables(const std::string& checkpoint, const std::string& out,
     const fs::path folder = to / tables::kTablesFolder / tables::folder_name(table.format.name);
     write_own(folder.string(), table.format, table.parts, step);
     if (table.waiting.empty()) continue;
-    program::TableSpec spec;
-    spec.path = table.format.name;
-    spec.key = table.format.key;
-    write_own((folder / tables::kWaiting).string(), program::waiting_format(spec), table.waiting,
-              step);
+    write_own((folder / tables::kWaiting).string(), program::waiting_format(spec_of(table.format)),
+              table.waiting, step);
   }
   if (state.contains("files"))
     for (auto& [name, entry] : state["files"].items()) {
@@ -247,8 +248,7 @@ void write_with_tables(const std::string& checkpoint, const std::string& out,
 }
 
 void write_table(const std::string& out, const StoredTable& table) {
-  if (file_exists(out) || is_directory(out))
-    fail(ErrorCode::kUsage, out, ": exists already; expected the name of a new folder");
+  check_new(out);
   Tensors weights, states;
   add_inline(table, weights, states);
   ensure_directory(out);

@@ -1,11 +1,11 @@
 #include "train/tables/stored_tables.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/key_text.h"
 #include "formats/safetensors.h"
 #include "program/row_table.h"
 #include "train/step/step.h"
@@ -36,15 +36,6 @@ int64_t count_of(const std::vector<TableContent>& parts) {
   return count;
 }
 
-program::TableSpec spec_of(const tables::TableFormat& format) {
-  program::TableSpec out;
-  out.path = format.name;
-  out.width = format.width;
-  out.dtype = format.dtype;
-  out.key = format.key;
-  return out;
-}
-
 /// The table whose keys are a tensor of the weights; no name if they are not those of one.
 StoredTable inline_table(const formats::SafetensorsReader& weights,
                          const formats::SafetensorsReader* states,
@@ -69,7 +60,6 @@ StoredTable inline_table(const formats::SafetensorsReader& weights,
   program::check_content(spec_of(out.format), content, out.place);
   if (!states) return out;
   const std::string prefix = Step::optimizer_state(weight, "");
-  tables::TableFormat of_waiting = out.format;
   TableContent waiting;
   for (const auto& entry : states->entries()) {
     if (!entry.name.starts_with(prefix)) continue;
@@ -88,10 +78,7 @@ StoredTable inline_table(const formats::SafetensorsReader& weights,
   }
   program::check_content(spec_of(out.format), content, states->path());
   if (!waiting.keys.storage || !waiting.weight.storage) return out;
-  program::TableSpec spec = spec_of(out.format);
-  spec.dtype = DType::kF32;
-  spec.width = tables::kWaitingWidth;
-  program::check_content(spec, waiting, states->path());
+  program::check_content(program::waiting_spec(spec_of(out.format)), waiting, states->path());
   out.waiting.push_back(std::move(waiting));
   return out;
 }
@@ -109,6 +96,15 @@ StoredTable table_in(const fs::path& folder) {
 }
 
 }  // namespace
+
+program::TableSpec spec_of(const tables::TableFormat& format) {
+  program::TableSpec out;
+  out.path = format.name;
+  out.width = format.width;
+  out.dtype = format.dtype;
+  out.key = format.key;
+  return out;
+}
 
 int64_t StoredTable::count() const { return count_of(parts); }
 int64_t StoredTable::waiting_count() const { return count_of(waiting); }
@@ -159,15 +155,11 @@ std::vector<StoredTable> read_stored_tables(const std::string& folder) {
 }
 
 uint64_t parse_key(const StoredTable& table, const std::string& text) {
-  const char* const end = text.data() + text.size();
   uint64_t key = 0;
-  int64_t number = 0;
-  const auto [rest, error] = table.is_signed() ? std::from_chars(text.data(), end, number)
-                                               : std::from_chars(text.data(), end, key);
-  if (error != std::errc() || rest != end)
+  if (read_key(text, table.is_signed(), key) != std::errc())
     fail(ErrorCode::kUsage, "--key: '", text, "' is not an integer of type ",
          paddle::text(table.format.key));
-  return table.is_signed() ? static_cast<uint64_t>(number) : key;
+  return key;
 }
 
 }  // namespace paddle::train

@@ -2,10 +2,10 @@
 // The tables in the files of a run, a checkpoint or a saved model, for tools that look at them.
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
+#include "program/row_table.h"
 #include "tables/segments.h"
 
 namespace paddle::train {
@@ -33,6 +33,9 @@ struct StoredTable {
   Found find(uint64_t key) const;
   Found find_waiting(uint64_t key) const;
 };
+
+/// The table of this form, without policies.
+program::TableSpec spec_of(const tables::TableFormat& format);
 
 /// The folder of a run (its newest checkpoint, or its saved model), a checkpoint or a saved model
 /// that has tensors. kModel if there are none.

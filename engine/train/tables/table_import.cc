@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/key_text.h"
 #include "base/text.h"
 #include "tables/row_policy.h"
 #include "tables/shards.h"
@@ -57,14 +58,10 @@ float number_of(const TextLine& line, std::string_view text) {
 
 uint64_t key_of(const TextLine& line, std::string_view text, DType type) {
   const std::string_view cell = trim(text);
-  const char* const end = cell.data() + cell.size();
   uint64_t key = 0;
-  int64_t number = 0;
-  const auto [rest, error] = type == DType::kU64 ? std::from_chars(cell.data(), end, key)
-                                                 : std::from_chars(cell.data(), end, number);
-  if (error != std::errc() || rest != end)
+  if (read_key(cell, type == DType::kI64, key) != std::errc())
     reject(line, "'", printable(cell.substr(0, 40)), "' is not a key of type ", paddle::text(type));
-  return type == DType::kU64 ? key : static_cast<uint64_t>(number);
+  return key;
 }
 
 template <class Use>

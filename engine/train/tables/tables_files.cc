@@ -282,13 +282,10 @@ Tables::Contents Tables::contents_of(const formats::SafetensorsReader& weights,
     if (!spec.policy.counts_waiting() || !states->find(state_name(kWaiting)) ||
         !states->find(state_name(kWaitingKeys)))
       continue;
-    program::TableSpec of_waiting = spec;
-    of_waiting.dtype = DType::kF32;
-    of_waiting.width = tables::kWaitingWidth;
     TableContent& waiting = parts.waiting.emplace_back();
     waiting.keys = states->read(state_name(kWaitingKeys));
     waiting.weight = states->read(state_name(kWaiting));
-    program::check_content(of_waiting, waiting, states->path());
+    program::check_content(program::waiting_spec(spec), waiting, states->path());
   }
   return out;
 }
