@@ -47,8 +47,8 @@ CLI::Validator duration_text(double low, double high) {
   return CLI::Validator(convert, "", "duration");
 }
 
-/// Groups follow each other with one blank line between them, those of every program last. Which
-/// options are mutually exclusive is left to the error that says so.
+/// Groups follow each other with one blank line between them, those of every program last. The help
+/// does not say which options are mutually exclusive; the error does.
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_help(const CLI::App* app, std::string name,

@@ -35,13 +35,6 @@ ordered_json key_json(const StoredTable& table, uint64_t key) {
   return table.is_signed() ? ordered_json(static_cast<int64_t>(key)) : ordered_json(key);
 }
 
-ordered_json numbers_json(const Array& array, int64_t row) {
-  const int64_t width = array.shape.size() == 1 ? 1 : array.shape[1];
-  ordered_json out = ordered_json::array();
-  for (int64_t i = 0; i < width; ++i) out.push_back(array.number(row * width + i));
-  return array.shape.size() == 1 ? out[0] : out;
-}
-
 int count(const PsArguments& a) {
   const std::vector<StoredTable> all = cli::stored_tables(a.model, a.table);
   ordered_json out = {{"model", train::table_source(a.model)}, {"tables", ordered_json::array()}};
@@ -73,31 +66,13 @@ int count(const PsArguments& a) {
   return 0;
 }
 
-ordered_json found_json(const StoredTable& table, uint64_t key) {
-  ordered_json out = {{"key", key_json(table, key)}};
-  if (const auto [content, row] = table.find(key); content) {
-    out["found"] = "row";
-    out["weight"] = numbers_json(content->weight, row);
-    for (const auto& [name, values] : content->states) out[name] = numbers_json(values, row);
-    for (const auto& [name, values] : content->statistics) out[name] = numbers_json(values, row);
-    return out;
-  }
-  if (const auto [content, row] = table.find_waiting(key); content) {
-    out["found"] = "waiting";
-    const char* const names[] = {"count", "show", "click", "day"};
-    for (int64_t i = 0; i < tables::kWaitingWidth; ++i)
-      out[names[i]] = content->weight.number(row * tables::kWaitingWidth + i);
-    return out;
-  }
-  out["found"] = "none";
-  return out;
-}
-
 int show(const PsArguments& a) {
   const StoredTable table = cli::one_stored_table(a.model, a.table);
   ordered_json out = {{"table", table.format.name}, {"keys", ordered_json::array()}};
   for (const std::string& text : a.keys) {
-    ordered_json each = found_json(table, train::parse_key(table, text));
+    const uint64_t key = train::parse_key(table, text);
+    ordered_json each = {{"key", key_json(table, key)}};
+    each.update(cli::found_json(table, key, true));
     if (!a.json) {
       const auto found = each["found"].get<std::string>();
       cli::print_line(str("key ", text, ": ",
@@ -156,7 +131,7 @@ int dump(const PsArguments& a) {
       const uint64_t key = static_cast<const uint64_t*>(part.keys.raw())[row];
       if (a.json) {
         ordered_json each = {{"key", key_json(table, key)}};
-        for (const auto& [name, values] : columns) each[name] = numbers_json(*values, row);
+        for (const auto& [name, values] : columns) each[name] = cli::numbers_json(*values, row);
         lines += each.dump() + "\n";
       } else {
         lines += table.key_text(key);

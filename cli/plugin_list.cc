@@ -56,20 +56,13 @@ std::string list_loaded(bool json) {
                fault.empty() ? "" : ", cannot be loaded: " + fault, "  ", each.path, "\n");
   }
   for (const plugin::Plugin* loaded : plugin::loaded()) {
-    all.push_back({{"name", loaded->provider.name},
-                   {"version", loaded->provider.version},
-                   {"path", loaded->path},
-                   {"sha256", loaded->sha256},
-                   {"loaded", true},
-                   {"operations", loaded->operations},
-                   {"kernels", loaded->kernels},
-                   {"devices", loaded->devices},
-                   {"passes", loaded->passes},
-                   {"rules", loaded->rules},
-                   {"transports", loaded->transports},
-                   {"tables", loaded->tables},
-                   {"readers", loaded->readers},
-                   {"compilers", loaded->compilers}});
+    ordered_json object = {{"name", loaded->provider.name},
+                           {"version", loaded->provider.version},
+                           {"path", loaded->path},
+                           {"sha256", loaded->sha256},
+                           {"loaded", true}};
+    for (const auto& [part, names] : loaded->parts()) object[part] = *names;
+    all.push_back(std::move(object));
     out += str(fmt::format("{:<18} {:<9} ", loaded->provider.name, loaded->provider.version),
                loaded->operations.size(), " operations, ", loaded->kernels.size(), " kernels",
                listed("devices", loaded->devices), listed("passes", loaded->passes),

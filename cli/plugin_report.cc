@@ -14,12 +14,20 @@ namespace paddle::cli {
 namespace {
 
 using conformance::Case;
+using conformance::Level;
 using conformance::Report;
 using conformance::Status;
 using nlohmann::ordered_json;
 
-constexpr const char* kLevels[] = {"none",   "loads",       "computes",
-                                   "trains", "distributed", "complete"};
+/// The levels above kNone, the lowest first.
+constexpr Level kLevels[] = {Level::kLoads, Level::kComputes, Level::kTrains, Level::kDistributed,
+                             Level::kComplete};
+
+std::vector<std::string> level_names() {
+  std::vector<std::string> out = {text(Level::kNone)};
+  for (const Level level : kLevels) out.emplace_back(text(level));
+  return out;
+}
 
 std::string fixed_seconds(double seconds) { return fmt::format("{:.3f}", seconds); }
 
@@ -104,8 +112,7 @@ config::Schema report_schema() {
       .add("machine", required(Spec::text(), "processor, instruction sets and threads"))
       .add("seed", count("of the values that are drawn"))
       .add("quick", required(Spec::boolean(), "whether fewer shapes were checked"))
-      .add("level", required(Spec::word({std::begin(kLevels), std::end(kLevels)}),
-                             "the highest level that is proven"))
+      .add("level", required(Spec::word(level_names()), "the highest level that is proven"))
       .add("passed", count("cases"))
       .add("failed", count("cases"))
       .add("skipped", count("cases"))
@@ -134,13 +141,10 @@ pre { font-size: 12px; white-space: pre-wrap; margin: .2em 0 1em; }
           " skipped, in ", fixed_seconds(seconds_of(report, "")), " s</p>\n");
   if (report.is_whole) {
     body += "<p>";
-    const std::string reached = text(level_of(report));
-    bool holds = reached != "none";
-    for (const char* level : kLevels) {
-      if (std::string_view(level) == "none") continue;
-      body += str("<span class=\"level", holds ? " reached" : "", "\">", level, "</span>");
-      if (reached == level) holds = false;
-    }
+    const Level reached = level_of(report);
+    for (const Level level : kLevels)
+      body += str("<span class=\"level", level <= reached ? " reached" : "", "\">", text(level),
+                  "</span>");
     body += "</p>\n";
   }
   HtmlTable facts({"", ""});

@@ -24,7 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
-using tables::TableContent;
 using train::StoredTable;
 
 /// The formats of the tables that a config, or a folder with tables, has.
@@ -44,39 +43,30 @@ std::vector<tables::TableFormat> formats_of(const std::string& model) {
   return out;
 }
 
-/// A row of a table as JSON: what it is at a save.
-ordered_json row_json(const std::vector<TableContent>& parts, uint64_t key) {
-  for (const TableContent& part : parts) {
-    const auto* const keys = static_cast<const uint64_t*>(part.keys.raw());
-    const auto* const at = std::find(keys, keys + part.keys.size(), key);
-    if (at == keys + part.keys.size()) continue;
-    const int64_t row = at - keys, width = part.weight.shape[1];
-    ordered_json out = {{"found", "row"}};
-    double squares = 0;
-    ordered_json weight = ordered_json::array();
-    for (int64_t i = 0; i < width; ++i) {
-      const double value = part.weight.number(row * width + i);
-      weight.push_back(value);
-      squares += value * value;
-    }
-    out["norm"] = std::sqrt(squares);
-    out["weight"] = std::move(weight);
-    for (const auto& [name, values] : part.statistics) out[name] = values.number(row);
-    return out;
+/// The state of a key at a save: of a row also the norm of its weights.
+ordered_json state_json(const StoredTable& table, uint64_t key) {
+  ordered_json found = found_json(table, key, false);
+  if (found["found"] != "row") return found;
+  double squares = 0;
+  for (const ordered_json& value : found["weight"]) {
+    const auto number = value.get<double>();
+    squares += number * number;
   }
-  return nullptr;
+  ordered_json out = {{"found", "row"}, {"norm", std::sqrt(squares)}};
+  out.update(found);
+  return out;
 }
 
-ordered_json state_json(const std::vector<TableContent>& rows,
-                        const std::vector<TableContent>& waiting, uint64_t key) {
-  ordered_json out = row_json(rows, key);
-  if (!out.is_null()) return out;
-  const ordered_json waits = row_json(waiting, key);
-  if (waits.is_null()) return {{"found", "none"}};
-  out = {{"found", "waiting"}};
-  const char* const names[] = {"count", "show", "click", "day"};
-  for (size_t i = 0; i < std::size(names); ++i) out[names[i]] = waits["weight"][i];
-  return out;
+/// The end of `shrink` and `merge`: the copy, and what is said of its tables.
+int write_copy(const std::string& folder, const std::string& output,
+               const std::vector<StoredTable>& tables, const ordered_json& report,
+               const std::vector<std::string>& lines, bool json) {
+  train::write_with_tables(folder, output, tables);
+  if (json)
+    print(report.dump() + "\n");
+  else
+    for (const std::string& line : lines) print_line(line);
+  return 0;
 }
 
 /// The checkpoints of a run by step, or the one that is given.
@@ -225,11 +215,7 @@ int PsEdits::shrink() const {
     lines.push_back(str("table ", table.format.name, ": removed ", removed, " rows, ",
                         table.count(), " rows are left"));
   }
-  train::write_with_tables(folder, output_, all);
-  if (json_) print(out.dump() + "\n");
-  for (const std::string& line : lines)
-    if (!json_) print_line(line);
-  return 0;
+  return write_copy(folder, output_, all, out, lines, json_);
 }
 
 int PsEdits::merge() const {
@@ -246,11 +232,7 @@ int PsEdits::merge() const {
         str("table ", table.format.name, ": ", table.count(), " rows from one base",
             deltas > 0 ? str(" and ", deltas, deltas == 1 ? " delta" : " deltas") : ""));
   }
-  train::write_with_tables(folder, output_, all);
-  if (json_) print(out.dump() + "\n");
-  for (const std::string& line : lines)
-    if (!json_) print_line(line);
-  return 0;
+  return write_copy(folder, output_, all, out, lines, json_);
 }
 
 int PsEdits::import() const {
@@ -297,19 +279,22 @@ int PsEdits::history() const {
     const StoredTable table = one_stored_table(checkpoint, table_);
     const uint64_t key = train::parse_key(table, key_);
     if (is_directory(table.place)) {
-      // Saves whose checkpoints are no longer kept.
+      // Saves whose checkpoints have been removed.
       const tables::SavedChain chain = tables::read_chain(table.place);
       std::vector<int64_t> steps = {chain.base_step};
       steps.insert(steps.end(), chain.delta_steps.begin(), chain.delta_steps.end());
       const int shard = tables::shard_of(key);
       for (size_t deltas = 0; deltas + 1 < steps.size(); ++deltas)
-        if (steps[deltas] > last_step)
-          add(steps[deltas], state_json(tables::read_segments(table.place, table.format,
-                                                              {shard, shard + 1}, false, deltas),
-                                        {}, key));
+        if (steps[deltas] > last_step) {
+          StoredTable then;
+          then.format = table.format;
+          then.parts =
+              tables::read_segments(table.place, table.format, {shard, shard + 1}, false, deltas);
+          add(steps[deltas], state_json(then, key));
+        }
     }
     last_step = train::step_of_checkpoint(checkpoint);
-    add(last_step, state_json(table.parts, table.waiting, key));
+    add(last_step, state_json(table, key));
   }
   if (json_) print(out.dump() + "\n");
   return 0;
