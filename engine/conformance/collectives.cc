@@ -63,17 +63,17 @@ Tensors collectives_of(const Tensor& x, int64_t rows, DType dtype, const Peer& c
   return out;
 }
 
-/// Rows to and from the other ranks, as many as their numbers say.
+/// Rows to and from the other ranks, as many as their numbers say: two ranks send each other the
+/// same number.
 Tensor exchanged_rows(const Tensor& x, int64_t rows, const Peer& c) {
-  std::vector<int64_t> sent, received;
+  std::vector<int64_t> rows_of_peers;
   for (int64_t peer = 0; peer < c.size(); ++peer) {
-    sent.push_back(rows / c.size() > (c.rank() + peer) % 3 ? (c.rank() + peer) % 3 : 0);
-    received.push_back(rows / c.size() > (c.rank() + peer) % 3 ? (c.rank() + peer) % 3 : 0);
+    const int64_t wanted = (c.rank() + peer) % 3;
+    rows_of_peers.push_back(rows / c.size() > wanted ? wanted : 0);
   }
   const int64_t count = c.size();
-  return ops::comm_all_to_all(x, Tensor(Array::from<int64_t>(sent, {count})),
-                              Tensor(Array::from<int64_t>(received, {count})), all_ranks(c),
-                              3 * count);
+  const Tensor counts(Array::from<int64_t>(rows_of_peers, {count}));
+  return ops::comm_all_to_all(x, counts, counts, all_ranks(c), 3 * count);
 }
 
 constexpr DType kDtypes[] = {DType::kF32, DType::kF64, DType::kI32, DType::kI64};

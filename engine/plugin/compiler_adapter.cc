@@ -177,11 +177,20 @@ class RegionDescription {
   paddle_region region_{};
 };
 
+std::vector<Layout> layouts_of(const std::vector<ir::Value*>& values) {
+  std::vector<Layout> out;
+  for (const ir::Value* v : values) out.push_back(layout_of(v));
+  return out;
+}
+
+/// The request of an operation that is not compiled yet: sizes may be unknown.
+OperationRequest request_of(const ir::Operation& operation) {
+  return {*operation.op, operation.attrs, layouts_of(operation.operands),
+          layouts_of(operation.results)};
+}
+
 bool supports(const CompilerContext& context, const ir::Operation& operation) {
-  std::vector<Layout> operands, results;
-  for (const ir::Value* v : operation.operands) operands.push_back(layout_of(v));
-  for (const ir::Value* v : operation.results) results.push_back(layout_of(v));
-  const OperationRequest request(*operation.op, operation.attrs, operands, results);
+  const OperationRequest request = request_of(operation);
   const std::string name(operation.op->name());
   paddle_call call;
   paddle_status status = PADDLE_INTERNAL;
@@ -198,10 +207,7 @@ bool supports(const CompilerContext& context, const ir::Operation& operation) {
 }
 
 double cost(const CompilerContext& context, const ir::Operation& operation) {
-  std::vector<Layout> operands, results;
-  for (const ir::Value* v : operation.operands) operands.push_back(layout_of(v));
-  for (const ir::Value* v : operation.results) results.push_back(layout_of(v));
-  const OperationRequest request(*operation.op, operation.attrs, operands, results);
+  const OperationRequest request = request_of(operation);
   const std::string name(operation.op->name());
   paddle_call call;
   const Frame frame(context.plugin.c_str(), "cost", context.name.c_str(),

@@ -48,6 +48,13 @@ struct Plugin {
   std::vector<std::string> tables;           ///< "acme.file_rows", as in train.tables
   std::vector<std::string> readers;          ///< "acme.rows", as kinds of dataset
   std::vector<std::string> compilers;        ///< "acme.loops", as in compile.compiler
+
+  /// The names of what it registers, by kind: the members from `operations` on.
+  std::vector<std::pair<const char*, const std::vector<std::string>*>> parts() const {
+    return {{"operations", &operations}, {"kernels", &kernels}, {"devices", &devices},
+            {"passes", &passes},         {"rules", &rules},     {"transports", &transports},
+            {"tables", &tables},         {"readers", &readers}, {"compilers", &compilers}};
+  }
 };
 
 struct LoadOptions {

@@ -13,29 +13,25 @@ namespace {
 
 constexpr const char* kEpochSamples = "epoch_samples";
 
-class PluginDataset final : public data::Dataset {
+class PluginDataset final : public ReaderDataset {
  public:
-  PluginDataset(const ReaderContext& context, const KindOptions& options)
-      : context_(context),
-        state_(context, options),
-        fields_(state_.describe()),
-        paths_(paths_of(context, options)) {
-    state_.call("size", [&](paddle_call*, void* state) {
-      size_ = context_.functions.size(state);
+  PluginDataset(const ReaderContext& context, const KindOptions& options,
+                std::unique_ptr<ReaderState> state)
+      : ReaderDataset(context, options, *state), state_(std::move(state)) {
+    state_->call("size", [&](paddle_call*, void* opened) {
+      size_ = context_.functions.size(opened);
       return PADDLE_OK;
     });
     if (size_ < 0) fail(ErrorCode::kData, context_.name, ": the size is ", size_);
-    fingerprint_ = state_.fingerprint();
   }
 
   int64_t size() const override { return size_; }
-  const std::vector<data::Field>& fields() const override { return fields_; }
 
   void read(int64_t index, const data::ReadContext& context, data::Sample& out) const override {
     SampleWriter writer(fields_, out);
-    state_.call("read", [&](paddle_call* call, void* state) {
+    state_->call("read", [&](paddle_call* call, void* opened) {
       const paddle_status status =
-          context_.functions.read(state, call, index, context.seed, context.epoch, writer.get());
+          context_.functions.read(opened, call, index, context.seed, context.epoch, writer.get());
       const std::string problem = status == PADDLE_OK || status == PADDLE_DECLINED
                                       ? writer.problem_of_whole()
                                       : writer.problem();
@@ -45,29 +41,12 @@ class PluginDataset final : public data::Dataset {
   }
 
   std::string location(int64_t index, int64_t field, int64_t) const override {
-    std::string out = state_.location(index);
-    if (out.empty()) out = str(context_.name, " sample ", index);
-    if (field >= 0) out += ", field '" + fields_[static_cast<size_t>(field)].name + "'";
-    return out;
-  }
-  std::vector<std::string> paths() const override { return paths_; }
-  std::string source() const override {
-    const std::string files = Dataset::source();
-    return fingerprint_ ? str(files, " ", *fingerprint_) : files;
-  }
-  std::string fingerprint() const override { return fingerprint_ ? str(*fingerprint_) : ""; }
-  std::vector<std::pair<std::string, std::string>> facts() const override {
-    if (!fingerprint_) return {};
-    return {{"fingerprint", str(*fingerprint_)}};
+    return place_of(state_->location(index), index, field);
   }
 
  private:
-  const ReaderContext& context_;
-  ReaderState state_;
-  std::vector<data::Field> fields_;
-  std::vector<std::string> paths_;
+  std::unique_ptr<ReaderState> state_;
   int64_t size_ = 0;
-  std::optional<uint64_t> fingerprint_;
 };
 
 data::OwnSource source_of(const ReaderContext& context, const KindOptions& options,
@@ -76,7 +55,8 @@ data::OwnSource source_of(const ReaderContext& context, const KindOptions& optio
   out.kind = context.name;
   out.open = [&context, options, epoch_samples]() -> data::DatasetPtr {
     if (is_stream(context)) return open_stream(context, options, epoch_samples);
-    return std::make_shared<PluginDataset>(context, options);
+    return std::make_shared<PluginDataset>(context, options,
+                                           std::make_unique<ReaderState>(context, options));
   };
   // Other data of the same kind, where one key is its path.
   const auto is_path = [](const KindKey& key) { return key.type == KindKey::Type::kPath; };

@@ -120,12 +120,30 @@ void* SampleWriter::memory_of(uint32_t field, const int64_t* shape, int32_t rank
   return value.bytes() > 0 ? value.raw() : &none;
 }
 
-std::vector<std::string> paths_of(const ReaderContext& context, const KindOptions& options) {
-  std::vector<std::string> out;
+ReaderDataset::ReaderDataset(const ReaderContext& context, const KindOptions& options,
+                             const ReaderState& state)
+    : context_(context), fields_(state.describe()), fingerprint_(state.fingerprint()) {
   for (const KindKey& key : context.keys)
     for (const auto& [name, value] : options)
-      if (key.type == KindKey::Type::kPath && name == key.name) out.push_back(value);
-  return out;
+      if (key.type == KindKey::Type::kPath && name == key.name) paths_.push_back(value);
+}
+
+std::string ReaderDataset::source() const {
+  const std::string files = Dataset::source();
+  return fingerprint_ ? str(files, " ", *fingerprint_) : files;
+}
+
+std::string ReaderDataset::fingerprint() const { return fingerprint_ ? str(*fingerprint_) : ""; }
+
+std::vector<std::pair<std::string, std::string>> ReaderDataset::facts() const {
+  if (!fingerprint_) return {};
+  return {{"fingerprint", str(*fingerprint_)}};
+}
+
+std::string ReaderDataset::place_of(std::string own, int64_t index, int64_t field) const {
+  if (own.empty()) own = str(context_.name, " sample ", index);
+  if (field >= 0) own += ", field '" + fields_[static_cast<size_t>(field)].name + "'";
+  return own;
 }
 
 }  // namespace paddle::plugin

@@ -72,7 +72,27 @@ class SampleWriter {
   paddle_sample struct_{};
 };
 
-/// The paths among the options.
-std::vector<std::string> paths_of(const ReaderContext& context, const KindOptions& options);
+/// The common base of datasets of readers and of streams.
+class ReaderDataset : public data::Dataset {
+ public:
+  const std::vector<data::Field>& fields() const final { return fields_; }
+  std::vector<std::string> paths() const final { return paths_; }
+  std::string source() const final;
+  std::string fingerprint() const final;
+  std::vector<std::pair<std::string, std::string>> facts() const override;
+
+ protected:
+  /// The context must outlive the dataset.
+  ReaderDataset(const ReaderContext& context, const KindOptions& options, const ReaderState& state);
+  /// The place of a sample or of its field: the plug-in's text, if it has one.
+  std::string place_of(std::string own, int64_t index, int64_t field) const;
+
+  const ReaderContext& context_;
+  const std::vector<data::Field> fields_;
+
+ private:
+  std::vector<std::string> paths_;
+  std::optional<uint64_t> fingerprint_;
+};
 
 }  // namespace paddle::plugin

@@ -18,21 +18,15 @@ constexpr size_t kCursors = 3;
 constexpr size_t kMaxAhead = 16384, kMaxAheadBytes = size_t{256} << 20;
 constexpr size_t kMaxLocations = 4096, kMaxPlaces = 512, kMaxPosition = 4096;
 
-class PluginStream final : public data::Dataset {
+class PluginStream final : public ReaderDataset {
  public:
-  PluginStream(const ReaderContext& context, const KindOptions& options, int64_t epoch_samples)
-      : context_(context),
-        options_(options),
-        size_(epoch_samples),
-        paths_(paths_of(context, options)) {
-    Cursor first{std::make_unique<ReaderState>(context_, options_)};
-    fields_ = first.state->describe();
-    fingerprint_ = first.state->fingerprint();
-    cursors_.push_back(std::move(first));
+  PluginStream(const ReaderContext& context, const KindOptions& options, int64_t epoch_samples,
+               std::unique_ptr<ReaderState> first)
+      : ReaderDataset(context, options, *first), options_(options), size_(epoch_samples) {
+    cursors_.push_back({std::move(first)});
   }
 
   int64_t size() const override { return size_; }
-  const std::vector<data::Field>& fields() const override { return fields_; }
 
   void read(int64_t index, const data::ReadContext& context, data::Sample& out) const override {
     const int64_t number = number_of(static_cast<int64_t>(context.epoch), index);
@@ -49,20 +43,11 @@ class PluginStream final : public data::Dataset {
       const std::lock_guard lock(mutex_);
       if (const auto at = locations_.find(index); at != locations_.end()) out = at->second;
     }
-    if (out.empty()) out = str(context_.name, " sample ", index);
-    if (field >= 0) out += ", field '" + fields_[static_cast<size_t>(field)].name + "'";
-    return out;
+    return place_of(std::move(out), index, field);
   }
-  std::vector<std::string> paths() const override { return paths_; }
-  std::string source() const override {
-    const std::string files = Dataset::source();
-    return fingerprint_ ? str(files, " ", *fingerprint_) : files;
-  }
-  std::string fingerprint() const override { return fingerprint_ ? str(*fingerprint_) : ""; }
   std::vector<std::pair<std::string, std::string>> facts() const override {
-    std::vector<std::pair<std::string, std::string>> out = {
-        {"stream", str(size_, " samples an epoch")}};
-    if (fingerprint_) out.emplace_back("fingerprint", str(*fingerprint_));
+    std::vector<std::pair<std::string, std::string>> out = ReaderDataset::facts();
+    out.insert(out.begin(), {"stream", str(size_, " samples an epoch")});
     return out;
   }
 
@@ -232,12 +217,8 @@ class PluginStream final : public data::Dataset {
     }
   }
 
-  const ReaderContext& context_;
   const KindOptions options_;
   int64_t size_;
-  std::vector<std::string> paths_;
-  std::vector<data::Field> fields_;
-  std::optional<uint64_t> fingerprint_;
 
   mutable std::mutex mutex_;  ///< guards what follows
   mutable std::vector<Cursor> cursors_;
@@ -255,7 +236,8 @@ class PluginStream final : public data::Dataset {
 
 data::DatasetPtr open_stream(const ReaderContext& context, const KindOptions& options,
                              int64_t epoch_samples) {
-  return std::make_shared<PluginStream>(context, options, epoch_samples);
+  return std::make_shared<PluginStream>(context, options, epoch_samples,
+                                        std::make_unique<ReaderState>(context, options));
 }
 
 }  // namespace paddle::plugin
