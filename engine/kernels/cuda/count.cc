@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "kernels/common/rows.h"
+#include "kernels/common/unique_options.h"
 #include "kernels/cuda/prepare.h"
 #include "kernels/cuda/sort.h"
 #include "ops/generated/sorting.h"
@@ -155,29 +155,17 @@ std::unique_ptr<Kernel> prepare_mode(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> prepare_unique(const KernelRequest& request) {
   constexpr int64_t kMaxRanked = 4096, kMaxChunks = 4096, kMinChunk = 1024;
-  const bool consecutive = request.op.name() == "unique_consecutive";
-  const auto attr = [&](const char* name) -> const AttrValue* {
-    const int at = request.op.attr_index(name);
-    return at < 0 ? nullptr : &request.attrs[static_cast<size_t>(at)];
-  };
-  const auto flag = [&](const char* name) { return attr(name) && attr(name)->as_bool(); };
-  const bool with_index = flag("return_index"), with_inverse = flag("return_inverse"),
-             with_counts = flag("return_counts");
+  const cpu::UniqueOptions options = cpu::unique_options(request);
   const Layout& x = request.operands[0];
   if (!is_plain(x)) return nullptr;
-  const bool along = !attr("axis")->is_none();
-  const Dims flat{x.size()};
-  const Dims& shape = along ? x.shape : flat;
-  const int64_t given = along ? attr("axis")->as_int() : 0;
-  const auto axis =
-      static_cast<size_t>(given < 0 ? given + static_cast<int64_t>(shape.size()) : given);
-  const cpu::Rows rows = cpu::Rows::of(shape, given);
+  const cpu::Rows& rows = options.rows;
+  const bool consecutive = options.consecutive;
   const bool single = rows.outer == 1 && rows.inner == 1, ranks = rows.length <= kMaxRanked;
   if (!consecutive && !single && !ranks) return nullptr;
   Scratch scratch;
   std::optional<Sorted> sorted;
   if (!consecutive && !ranks) {
-    sorted.emplace(request, x.dtype, flat, 0, scratch);
+    sorted.emplace(request, x.dtype, options.shape, 0, scratch);
     if (!*sorted) return nullptr;
   }
   CountArguments base{};
@@ -189,14 +177,13 @@ std::unique_ptr<Kernel> prepare_unique(const KernelRequest& request) {
   const size_t places = scratch.add(base.size * 8), starts = scratch.add(base.size * 8),
                counts = scratch.add((chunks + 1) * 8);
   const char* const type = device_type(x.dtype);
-  const bool is_int64 = attr("dtype")->as_dtype() == DType::kI64;
   const auto program = count_program(
-      request,
-      count_entry("rank", str("rank_slices<", type, ">")) +
-          count_entry("count", str("count_selected<Runs<", type, ">>")) +
-          count_entry("begin", str("store_selected<Runs<", type, ">>")) +
-          count_entry("slices", str("store_slices<", type, ">")) +
-          count_entry("numbers", str("store_run_numbers<", is_int64 ? "int64_t" : "int32_t", ">")));
+      request, count_entry("rank", str("rank_slices<", type, ">")) +
+                   count_entry("count", str("count_selected<Runs<", type, ">>")) +
+                   count_entry("begin", str("store_selected<Runs<", type, ">>")) +
+                   count_entry("slices", str("store_slices<", type, ">")) +
+                   count_entry("numbers", str("store_run_numbers<",
+                                              options.is_int64 ? "int64_t" : "int32_t", ">")));
   const Entry rank(program, "rank"), count(program, "count"), begin(program, "begin"),
       slices(program, "slices"), numbers(program, "numbers");
   const Device device = request.target.device;
@@ -216,18 +203,21 @@ std::unique_ptr<Kernel> prepare_unique(const KernelRequest& request) {
         count.launch(context.stream, chunks, &arguments);
         read_back(context, device, &arguments.runs,
                   context.scratch + counts + static_cast<size_t>(chunks) * 8, 8);
-        Dims result = shape;
-        result[axis] = arguments.runs;
+        Dims result = options.shape;
+        result[options.axis] = arguments.runs;
         arguments.out = context.allocator->allocate(0, result);
         size_t next = 1;
-        if (with_index) arguments.indices = context.allocator->allocate(next++, {arguments.runs});
-        if (with_inverse) arguments.inverse = context.allocator->allocate(next++, {base.size});
-        if (with_counts) arguments.numbers = context.allocator->allocate(next, {arguments.runs});
+        if (options.with_index)
+          arguments.indices = context.allocator->allocate(next++, {arguments.runs});
+        if (options.with_inverse)
+          arguments.inverse = context.allocator->allocate(next++, {base.size});
+        if (options.with_counts)
+          arguments.numbers = context.allocator->allocate(next, {arguments.runs});
         if (arguments.runs == 0) return;
         begin.launch(context.stream, chunks, &arguments);
         slices.launch(context.stream, element_blocks(arguments.runs * base.outer * base.inner),
                       &arguments);
-        if (with_index || with_inverse || with_counts)
+        if (options.with_index || options.with_inverse || options.with_counts)
           numbers.launch(context.stream, element_blocks(base.size), &arguments);
       },
       scratch.bytes());

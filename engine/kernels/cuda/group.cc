@@ -27,8 +27,9 @@ class GroupKernel final : public Kernel {
   }
 
   void run(const RunContext& context, void* const* operands, void* const* results) const override {
-    const std::vector<uint64_t> words =
-        call_.arguments(operands, results, context.scratch, context.stream->counters);
+    std::vector<uint64_t> words(call_.size());
+    call_.write_arguments(operands, results, context.scratch, context.stream->counters,
+                          words.data());
     const int64_t width = call_.is_aligned(operands, results) ? group_.width : 1;
     const Entry& entry = width > 1 ? wide_ : one_;
     if (group_.form == GroupForm::kElements) {

@@ -53,9 +53,9 @@ GroupCall::GroupCall(const FusedRequest& request, const cpu::FusionProgram& prog
                             wide_bytes(request.results[static_cast<size_t>(result)].dtype)});
 }
 
-std::vector<uint64_t> GroupCall::arguments(void* const* operands, void* const* results,
-                                           std::byte* scratch, CUdeviceptr counters) const {
-  std::vector<uint64_t> words = words_;
+void GroupCall::write_arguments(void* const* operands, void* const* results, std::byte* scratch,
+                                CUdeviceptr counters, uint64_t* words) const {
+  std::ranges::copy(words_, words);
   size_t at = 0;
   const auto put = [&](const void* pointer) { words[at++] = reinterpret_cast<uintptr_t>(pointer); };
   for (const int operand : reads_) put(operand < 0 ? nullptr : operands[operand]);
@@ -66,7 +66,6 @@ std::vector<uint64_t> GroupCall::arguments(void* const* operands, void* const* r
     scratch += bytes;
   }
   if (!folded_.empty()) words[at] = counters;
-  return words;
 }
 
 bool GroupCall::is_aligned(void* const* operands, void* const* results) const {

@@ -17,9 +17,10 @@ class GroupCall {
   size_t size() const { return words_.size(); }
   /// Memory for the folds of chunks.
   size_t scratch_bytes() const { return scratch_; }
-  /// The structure of arguments (group_source.cc). `operands` and `results` are those of the group.
-  std::vector<uint64_t> arguments(void* const* operands, void* const* results, std::byte* scratch,
-                                  CUdeviceptr counters) const;
+  /// Writes the structure of arguments (group_source.cc) to `size()` words. `operands` and
+  /// `results` are those of the group.
+  void write_arguments(void* const* operands, void* const* results, std::byte* scratch,
+                       CUdeviceptr counters, uint64_t* words) const;
   /// Whether the addresses allow the wide kernel.
   bool is_aligned(void* const* operands, void* const* results) const;
 

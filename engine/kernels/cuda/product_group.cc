@@ -27,12 +27,12 @@ class ProductGroup final : public Kernel {
     const auto input = [&](size_t i) { return inputs_[i] < 0 ? nullptr : operands[inputs_[i]]; };
     const MatmulArguments product =
         product_.arguments(context.stream, input(0), input(1), input(2), nullptr, context.scratch);
-    const std::vector<uint64_t> group =
-        group_.arguments(operands, results, context.scratch + sums_offset(),
-                         context.stream->counters + kSplitCounters * sizeof(uint32_t));
-    std::vector<uint64_t> words(sizeof product / sizeof(uint64_t) + group.size());
+    constexpr size_t kProductWords = sizeof product / sizeof(uint64_t);
+    std::vector<uint64_t> words(kProductWords + group_.size());
     std::memcpy(words.data(), &product, sizeof product);
-    std::ranges::copy(group, words.begin() + sizeof product / sizeof(uint64_t));
+    group_.write_arguments(operands, results, context.scratch + sums_offset(),
+                           context.stream->counters + kSplitCounters * sizeof(uint32_t),
+                           words.data() + kProductWords);
     const Entry& entry = has_wide_ && group_.is_aligned(operands, results) ? wide_ : one_;
     entry.launch(context.stream, product_.tiles(), product_.parts(), words.data());
   }

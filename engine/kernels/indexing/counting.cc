@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/common/rows.h"
+#include "kernels/common/unique_options.h"
 #include "ops/generated/sorting.h"
 
 namespace paddle::cpu {
@@ -178,29 +179,12 @@ std::unique_ptr<Kernel> prepare_histogram(const KernelRequest& request) {
 
 // Slices along an axis are compared element by element; a flattened tensor has slices of one.
 std::unique_ptr<Kernel> prepare_unique(const KernelRequest& request) {
-  const bool consecutive = request.op.name() == "unique_consecutive";
-  const auto attr = [&](const char* name) -> const AttrValue* {
-    const int at = request.op.attr_index(name);
-    return at < 0 ? nullptr : &request.attrs[static_cast<size_t>(at)];
-  };
-  const auto flag = [&](const char* name) { return attr(name) && attr(name)->as_bool(); };
-  const bool with_index = flag("return_index"), with_inverse = flag("return_inverse"),
-             with_counts = flag("return_counts");
-  const Layout& x = request.operands[0];
-  const bool along = !attr("axis")->is_none();
-  const Rows rows = along ? Rows::of(x.shape, attr("axis")->as_int()) : Rows::of({x.size()}, 0);
-  Dims shape = along ? x.shape : Dims{x.size()};
-  const size_t axis =
-      along
-          ? static_cast<size_t>(attr("axis")->as_int() < 0
-                                    ? attr("axis")->as_int() + static_cast<int64_t>(x.shape.size())
-                                    : attr("axis")->as_int())
-          : 0;
-  const bool is_int64 = attr("dtype")->as_dtype() == DType::kI64;
-  return visit_dtype(x.dtype, [&](auto tag) {
+  const UniqueOptions options = unique_options(request);
+  return visit_dtype(request.operands[0].dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return make_kernel([=](const RunContext& context, void* const* operands, void* const*) {
       const T* const data = static_cast<const T*>(operands[0]);
+      const Rows& rows = options.rows;
       Distinct distinct;
       distinct.inverse.resize(static_cast<size_t>(rows.length));
       auto& [firsts, counts, inverse] = distinct;
@@ -216,10 +200,10 @@ std::unique_ptr<Kernel> prepare_unique(const KernelRequest& request) {
         return 0;
       };
       const bool single = rows.outer == 1 && rows.inner == 1;
-      if (consecutive || !single || !count_distinct(data, rows.length, distinct)) {
+      if (options.consecutive || !single || !count_distinct(data, rows.length, distinct)) {
         std::vector<int64_t> order(static_cast<size_t>(rows.length));
         std::iota(order.begin(), order.end(), int64_t{0});
-        if (!consecutive)
+        if (!options.consecutive)
           std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
             const int c = compare(a, b);
             return c < 0 || (c == 0 && a < b);
@@ -233,8 +217,8 @@ std::unique_ptr<Kernel> prepare_unique(const KernelRequest& request) {
           inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(firsts.size()) - 1;
         }
       }
-      Dims result = shape;
-      result[axis] = static_cast<int64_t>(firsts.size());
+      Dims result = options.shape;
+      result[options.axis] = static_cast<int64_t>(firsts.size());
       T* const out = static_cast<T*>(context.allocator->allocate(0, result));
       for (int64_t o = 0; o < rows.outer; ++o)
         for (size_t k = 0; k < firsts.size(); ++k)
@@ -246,15 +230,15 @@ std::unique_ptr<Kernel> prepare_unique(const KernelRequest& request) {
         void* const target =
             context.allocator->allocate(next++, {static_cast<int64_t>(values.size())});
         for (size_t i = 0; i < values.size(); ++i) {
-          if (is_int64)
+          if (options.is_int64)
             static_cast<int64_t*>(target)[i] = values[i];
           else
             static_cast<int32_t*>(target)[i] = static_cast<int32_t>(values[i]);
         }
       };
-      if (with_index) put(firsts);
-      if (with_inverse) put(inverse);
-      if (with_counts) put(counts);
+      if (options.with_index) put(firsts);
+      if (options.with_inverse) put(inverse);
+      if (options.with_counts) put(counts);
     });
   });
 }

@@ -40,8 +40,8 @@ struct MatmulTile {
   int64_t row, column, batch, out;
 };
 
-/// The results of a thread, with factor and bias. False in blocks that another one ends, which all
-/// of their threads are told. T, Y and B: types of x, y and bias; C: of the sums.
+/// The results of a thread, with factor and bias. False in all threads of a block whose sums
+/// another block completes. T, Y and B: types of x, y and bias; C: of the sums.
 template <class C, class T, class Y, class B>
 PADDLE_DEVICE bool sum_tile(const MatmulArguments& arguments, MatmulTile& tile, C (&sums)[4][4]) {
   __shared__ C x_tile[kTileDepth][kTileRows + 4];
