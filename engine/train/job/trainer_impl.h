@@ -138,7 +138,7 @@ class Trainer::Impl {
   /// The updates of the whole run; kEndless if passes of data decide.
   int64_t total_steps() const;
   static constexpr int64_t kEndless = int64_t{1} << 40;
-  /// " of 1000", for messages; "" if there is no end.
+  /// " of 1000", for messages; "" for a run without a limit.
   std::string of_total() const;
   double weight_of(const std::vector<Array>& batch);
   /// Learning rate after `updates` updates, of the first optimizer.
