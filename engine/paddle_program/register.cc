@@ -54,7 +54,7 @@ void register_programs() {
     onnx::add_graph_format({.is_file = formats::is_paddle_program,
                             .read = import_program,
                             .domain = kProgramDomain,
-                            .operators = program_operators(),
+                            .operators = program_operators,
                             .properties = properties,
                             .use_of = use_of,
                             .widen = widen});

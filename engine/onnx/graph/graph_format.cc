@@ -10,7 +10,16 @@ namespace {
 
 struct AddedFormat {
   GraphFormat format;
-  std::unordered_map<std::string_view, const Operator*> operators;  ///< by name
+  mutable std::once_flag once = {};
+  mutable std::unordered_map<std::string_view, const Operator*> operators = {};  ///< by name
+
+  const Operator* find_operator(const std::string& name) const {
+    std::call_once(once, [this] {
+      for (const Operator& op : format.operators()) operators.emplace(op.name, &op);
+    });
+    const auto found = operators.find(name);
+    return found == operators.end() ? nullptr : found->second;
+  }
 };
 
 struct AddedFormats {
@@ -44,9 +53,7 @@ const GraphFormat* format_of(const std::string& path) {
 void add_graph_format(GraphFormat format) {
   AddedFormats& formats = added_formats();
   const std::lock_guard lock(formats.mutex);
-  AddedFormat& added = formats.all.emplace_back();
-  for (const Operator& op : format.operators) added.operators.emplace(op.name, &op);
-  added.format = std::move(format);
+  formats.all.emplace_back().format = std::move(format);
 }
 
 const GraphFormat* added_format(const std::string& domain) {
@@ -56,9 +63,7 @@ const GraphFormat* added_format(const std::string& domain) {
 
 const Operator* added_operator(const formats::onnx::Node& node) {
   const AddedFormat* format = node.domain.empty() ? nullptr : added_formats().find(node.domain);
-  if (!format) return nullptr;
-  const auto found = format->operators.find(node.op_type);
-  return found == format->operators.end() ? nullptr : found->second;
+  return format ? format->find_operator(node.op_type) : nullptr;
 }
 
 bool is_graph_file(const std::string& path) {

@@ -24,8 +24,9 @@ struct NodeProperties {
 struct GraphFormat {
   bool (*is_file)(const std::string& path) = nullptr;
   formats::onnx::Model (*read)(const std::string& path) = nullptr;
-  std::string domain;       ///< of its operators
-  OperatorTable operators;  ///< which stays valid
+  std::string domain;  ///< of its operators
+  /// Called when the first operator is looked up; the table stays valid.
+  OperatorTable (*operators)() = nullptr;
   NodeProperties (*properties)(const formats::onnx::Node& node) = nullptr;
   InputUse (*use_of)(const formats::onnx::Node& node, size_t input) = nullptr;
   /// Makes the node compute in float64 where it names float32.
