@@ -108,12 +108,11 @@ bool has_kernels(const passes::Term& term, const TargetInfo& target) {
 
 /// The rules of the engine. A device without a kernel for what a rule makes would decompose it
 /// again, perhaps to what the rule replaces.
-std::vector<passes::Rule> standard_rules_for(const TargetInfo& target) {
-  std::vector<passes::Rule> rules = passes::standard_rules();
-  if (!target.device.is_cpu())
-    std::erase_if(rules,
-                  [&](const passes::Rule& rule) { return !has_kernels(rule.replacement, target); });
-  return rules;
+std::vector<const passes::Rule*> standard_rules_for(const TargetInfo& target, const Op& root) {
+  std::vector<const passes::Rule*> out;
+  for (const passes::Rule& rule : passes::standard_rules(root))
+    if (target.device.is_cpu() || has_kernels(rule.replacement, target)) out.push_back(&rule);
+  return out;
 }
 
 bool updates_parameters(const Function& function) {
@@ -166,7 +165,7 @@ std::vector<Pass> built_in_pipeline(const CompileOptions& options,
 
   stage = Stage::kLayout;
   add(rewrites, "rewrite", [rules = rules_before_standard(options), target](Function& f) {
-    passes::apply_rules(f, rules, standard_rules_for(target));
+    passes::apply_rules(f, rules, [&](const Op& root) { return standard_rules_for(target, root); });
     if (!rules.empty()) passes::for_target(f, target);  // they may use any operation
   });
   add(true, "fold_batch_norm", passes::fold_batch_norm);

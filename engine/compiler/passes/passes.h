@@ -53,11 +53,13 @@ void fold_batch_norm(ir::Function& function);
 
 // --- rules/ ---
 
+/// Rules by the operation that is the root of their pattern.
+using RulesOfRoot = std::function<std::vector<const Rule*>(const Op& root)>;
 /// Replaces matches of rewrite rules (rules/rule.h) where the result type stays the same; `rules`
-/// take precedence over `more`, and earlier rules over later ones. kConfig if the rules do not
-/// terminate.
+/// take precedence over `more`, which is called once for each operation of the function that may
+/// be a root, and earlier rules over later ones. kConfig if the rules do not terminate.
 void apply_rules(ir::Function& function, const std::vector<Rule>& rules,
-                 const std::vector<Rule>& more = {});
+                 const RulesOfRoot& more = {});
 
 // --- layout/ ---
 

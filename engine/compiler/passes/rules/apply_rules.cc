@@ -237,10 +237,8 @@ Tensor built(const Term& term, const Match& match, const ir::Tracer& tracer) {
 
 class RuleApplier {
  public:
-  RuleApplier(ir::Function& function, const std::vector<Rule>& rules, const std::vector<Rule>& more)
-      : function_(function), uses_(ir::count_uses(function)) {
-    for (const auto* list : {&rules, &more})
-      for (const Rule& rule : *list) by_root_[rule.pattern.op].push_back(&rule);
+  RuleApplier(ir::Function& function, const std::vector<Rule>& rules, const RulesOfRoot& more)
+      : function_(function), rules_(rules), more_(more), uses_(ir::count_uses(function)) {
     for (auto it = operations().begin(); it != operations().end(); ++it) positions_[it->get()] = it;
     left_ = 64 + 16 * function.operation_count();
   }
@@ -267,11 +265,20 @@ class RuleApplier {
     ir::for_each_read(operation, [&](const Value* v) { uses_[v] += by; });
   }
 
+  const std::vector<const Rule*>& rules_of(const Op& root) {
+    const auto [it, first] = by_root_.try_emplace(&root);
+    if (!first) return it->second;
+    for (const Rule& rule : rules_)
+      if (rule.pattern.op == &root) it->second.push_back(&rule);
+    if (more_)
+      for (const Rule* rule : more_(root)) it->second.push_back(rule);
+    return it->second;
+  }
+
   /// The position to continue from if a rule applied.
   std::optional<Iterator> rewrite(Iterator at) {
-    const auto rules = by_root_.find((*at)->op);
-    if (rules == by_root_.end()) return std::nullopt;
-    for (const Rule* rule : rules->second) {
+    if (!(*at)->op) return std::nullopt;
+    for (const Rule* rule : rules_of(*(*at)->op)) {
       Match match;
       if (!Matcher(match).root(rule->pattern, **at) || !is_self_contained(match)) continue;
       if (!std::all_of(rule->conditions.begin(), rule->conditions.end(),
@@ -383,7 +390,9 @@ class RuleApplier {
   }
 
   ir::Function& function_;
-  std::unordered_map<const Op*, std::vector<const Rule*>> by_root_;
+  const std::vector<Rule>& rules_;
+  const RulesOfRoot& more_;
+  std::unordered_map<const Op*, std::vector<const Rule*>> by_root_;  ///< of both
   std::unordered_map<const Operation*, Iterator> positions_;
   std::unordered_map<const Value*, int> uses_;
   int64_t left_ = 0;  ///< remaining budget of rewrites
@@ -392,8 +401,7 @@ class RuleApplier {
 
 }  // namespace
 
-void apply_rules(ir::Function& function, const std::vector<Rule>& rules,
-                 const std::vector<Rule>& more) {
+void apply_rules(ir::Function& function, const std::vector<Rule>& rules, const RulesOfRoot& more) {
   RuleApplier(function, rules, more).run();
 }
 

@@ -4,7 +4,9 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <mutex>
 #include <set>
+#include <unordered_map>
 
 #include "base/files.h"
 #include "base/text.h"
@@ -322,13 +324,10 @@ class RuleReader {
   std::set<std::string> tensors_, scalars_;
 };
 
-}  // namespace
-
-std::vector<Rule> parse_rules(std::string_view text, const std::string& file, int first_line) {
-  std::vector<Rule> rules;
-  std::set<std::string> names;
+/// Calls `visit(entry, line)` for the text of each rule.
+template <class Visit>
+void for_each_entry(std::string_view text, int line, const Visit& visit) {
   size_t at = 0;
-  int line = first_line;
   while (at < text.size()) {
     // Lines that begin with a space continue the rule.
     size_t end = at;
@@ -338,15 +337,43 @@ std::vector<Rule> parse_rules(std::string_view text, const std::string& file, in
       ++lines;
     } while (end < text.size() && (text[end] == ' ' || text[end] == '\t'));
     const std::string_view entry = trim(text.substr(at, end - at));
-    if (!entry.empty() && entry[0] != '#') {
-      rules.push_back(RuleReader(entry, file, line).read());
-      if (!names.insert(rules.back().name).second)
-        throw Error(ErrorCode::kConfig, str("two rules are called '", rules.back().name, "'"),
-                    {file, line, 0});
-    }
+    if (!entry.empty() && entry[0] != '#') visit(entry, line);
     at = end;
     line += lines;
   }
+}
+
+/// The standard rules of one root operation.
+struct RootRules {
+  std::vector<std::pair<std::string_view, int>> entries;  ///< with their lines
+  std::once_flag once;
+  std::vector<Rule> rules;  ///< of the entries, once they are parsed
+};
+
+/// By the name of the root, which each entry has after the rule's name: "silu: multiply(…".
+std::unordered_map<std::string_view, RootRules>& standard_rules_by_root() {
+  static auto* const kByRoot = [] {
+    auto* out = new std::unordered_map<std::string_view, RootRules>;
+    for_each_entry(kStandardRules, 1, [&](std::string_view entry, int line) {
+      const std::string_view pattern = trim(entry.substr(entry.find(':') + 1));
+      (*out)[pattern.substr(0, pattern.find('('))].entries.emplace_back(entry, line);
+    });
+    return out;
+  }();
+  return *kByRoot;
+}
+
+}  // namespace
+
+std::vector<Rule> parse_rules(std::string_view text, const std::string& file, int first_line) {
+  std::vector<Rule> rules;
+  std::set<std::string> names;
+  for_each_entry(text, first_line, [&](std::string_view entry, int line) {
+    rules.push_back(RuleReader(entry, file, line).read());
+    if (!names.insert(rules.back().name).second)
+      throw Error(ErrorCode::kConfig, str("two rules are called '", rules.back().name, "'"),
+                  {file, line, 0});
+  });
   return rules;
 }
 
@@ -355,9 +382,16 @@ std::vector<Rule> read_rules(const std::string& path) {
   return parse_rules(read_file(path, 1 << 24, ErrorCode::kConfig), path);
 }
 
-const std::vector<Rule>& standard_rules() {
-  static const std::vector<Rule> rules = parse_rules(kStandardRules, "standard.rules");
-  return rules;
+std::span<const Rule> standard_rules(const Op& root) {
+  auto& by_root = standard_rules_by_root();
+  const auto found = by_root.find(root.name());
+  if (found == by_root.end()) return {};
+  RootRules& of = found->second;
+  std::call_once(of.once, [&of] {
+    for (const auto& [entry, line] : of.entries)
+      of.rules.push_back(RuleReader(entry, "standard.rules", line).read());
+  });
+  return of.rules;
 }
 
 Registry<RuleSet>& added_rules() {

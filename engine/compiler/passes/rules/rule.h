@@ -3,6 +3,7 @@
 // docs/guide/rewrites.md describes the syntax; standard.rules holds the rules of the compiled mode.
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,8 +69,9 @@ struct Rule {
 std::vector<Rule> parse_rules(std::string_view text, const std::string& file, int first_line = 1);
 /// Parses a file; kUsage if it does not exist.
 std::vector<Rule> read_rules(const std::string& path);
-/// The rules of the compiled mode.
-const std::vector<Rule>& standard_rules();
+/// The rules of the compiled mode whose pattern is a call of `root`. Those of other operations are
+/// not parsed.
+std::span<const Rule> standard_rules(const Op& root);
 
 /// Rules that are added to a running program, such as those of a plug-in.
 struct RuleSet {
