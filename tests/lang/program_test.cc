@@ -220,9 +220,10 @@ TEST(Program, ChecksNames) {
     const auto p = program(with_body(body));
     Diagnostics diagnostics;
     KnownNames known;
-    known.operations = {"relu", "conv2d", "linear", "zeros"};
+    const std::vector<std::string> operations = {"relu", "conv2d", "linear", "zeros"};
+    known.operations = [&] { return operations; };
     known.is_operation = [&](const std::string& name) {
-      return std::count(known.operations.begin(), known.operations.end(), name) > 0;
+      return std::count(operations.begin(), operations.end(), name) > 0;
     };
     check_names(*p, known, diagnostics);
     return diagnostics.empty() ? std::string("fine") : std::string(diagnostics.combined().what());

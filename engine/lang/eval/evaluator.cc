@@ -169,10 +169,13 @@ std::vector<NamedTensor> collect_outputs(Evaluation& evaluation, const EntryPoin
 
 KnownNames known_names(const EvaluationOptions& options) {
   KnownNames known;
-  known.operations = op_names();
-  for (const auto& [name, function] : options.functions) known.operations.push_back(name);
-  for (std::string& word : distribution_words()) known.operations.push_back(std::move(word));
-  for (std::string& word : derivative_words()) known.operations.push_back(std::move(word));
+  known.operations = [&options] {
+    std::vector<std::string> names = op_names();
+    for (const auto& [name, function] : options.functions) names.push_back(name);
+    for (std::string& word : distribution_words()) names.push_back(std::move(word));
+    for (std::string& word : derivative_words()) names.push_back(std::move(word));
+    return names;
+  };
   known.is_operation = [&options](const std::string& name) {
     return find_op(name) != nullptr || options.functions.count(name) > 0 ||
            is_distribution_word(name) || is_derivative_word(name);

@@ -140,7 +140,7 @@ std::span<const std::string_view> builtin_names();
 /// Names that are defined outside of the program.
 struct KnownNames {
   std::function<bool(const std::string&)> is_operation;
-  std::vector<std::string> operations;  ///< for suggestions
+  std::function<std::vector<std::string>()> operations;  ///< for suggestions
 };
 /// Collects calls of unknown functions and reads of unknown names, in all bodies and chains.
 void check_names(const Program& program, const KnownNames& known, Diagnostics& diagnostics);

@@ -61,7 +61,7 @@ class NameCheck {
     return names;
   }
   std::vector<std::string> callable_names() const {
-    std::vector<std::string> names = known_.operations;
+    std::vector<std::string> names = known_.operations();
     for (const auto& block : program_.blocks) names.push_back(block->signature.name);
     for (const std::string_view builtin : builtin_names()) names.emplace_back(builtin);
     return names;
@@ -124,7 +124,7 @@ class NameCheck {
       if (!known_.is_operation(name))
         add(target.children[0]->where,
             str("unknown operation '", name, "' (is the plug-in ", plugin, " loaded?)",
-                did_you_mean(name, known_.operations)));
+                did_you_mean(name, known_.operations())));
     } else {
       expression(target, false);
     }

@@ -43,7 +43,7 @@ class Parser {
       if (c == ')') --open;
       if (open == 0 && (c == ',' || c == ']')) break;
     }
-    return word(std::string(trim(text_.substr(start, at_ - start))));
+    return word(trim(text_.substr(start, at_ - start)));
   }
   AttrValue list(int depth) {
     AttrValue::List items;
@@ -78,8 +78,13 @@ class Parser {
     }
     bad();
   }
-  AttrValue word(const std::string& token) {
+  AttrValue word(std::string_view token) {
     if (token.empty()) bad();
+    // Most values are short integers, which need none of the comparisons below.
+    if (int64_t value = 0; token.size() < 10) {
+      const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), value);
+      if (error == std::errc() && end == token.data() + token.size()) return value;
+    }
     if (token == "none") return {};
     if (token == "true") return true;
     if (token == "false") return false;
@@ -88,10 +93,10 @@ class Parser {
     if (token == "nan") return std::numeric_limits<double>::quiet_NaN();
     if (const auto dtype = parse_dtype(token)) return *dtype;
     if (token.starts_with("complex(") && token.ends_with(")")) {
-      const auto parts = split(std::string_view(token).substr(8, token.size() - 9), ',');
+      const auto parts = split(token.substr(8, token.size() - 9), ',');
       if (parts.size() != 2) bad();
-      return std::complex<double>(word(std::string(trim(parts[0]))).as_double(),
-                                  word(std::string(trim(parts[1]))).as_double());
+      return std::complex<double>(word(trim(parts[0])).as_double(),
+                                  word(trim(parts[1])).as_double());
     }
     const bool numeric = token.find_first_not_of("0123456789+-.eE") == std::string::npos &&
                          token.find_first_of("0123456789") != std::string::npos;

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <unordered_map>
 
 namespace paddle {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 /// The tables that readers see. Never changed once published, so that readers need no lock.
 struct Snapshot {
   std::vector<const Op*> order;
-  std::map<std::string, const Op*, std::less<>> by_name;
+  std::unordered_map<std::string_view, const Op*> by_name;  ///< names and aliases
   std::vector<Alias> aliases;
   std::map<std::string, const Provider*, std::less<>> providers;
 };
@@ -26,6 +27,9 @@ class Registry {
  public:
   Registry() {
     auto first = std::make_unique<Snapshot>();
+    size_t names = generated::alias_table().size();
+    for (const auto& table : generated::op_tables()) names += table.size();
+    first->by_name.reserve(names);
     std::deque<Op> ops;
     for (const auto& table : generated::op_tables())
       for (const OpDef& def : table) add(def, ops, *first);
@@ -56,6 +60,7 @@ class Registry {
     Op& op = ops.emplace_back();
     op.def = &def;
     op.id = static_cast<int>(to.order.size());
+    op.defaults.reserve(op.attrs().size());
     for (const AttrDef& attr : op.attrs())
       op.defaults.push_back(attr.required ? AttrValue() : AttrValue::parse(attr.default_text));
     to.order.push_back(&op);
@@ -88,8 +93,8 @@ class Registry {
 };
 
 Registry& registry() {
-  static Registry instance;
-  return instance;
+  static auto* const kInstance = new Registry;  // kept until the process ends
+  return *kInstance;
 }
 
 }  // namespace
