@@ -1,6 +1,7 @@
 #include "kernels/onednn/program.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 
@@ -38,7 +39,13 @@ std::shared_ptr<Storage> prepacked_constant(const void* data, const dnnl::memory
 }  // namespace
 
 dnnl::engine& cpu_engine() {
-  static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  static dnnl::engine engine = [] {
+    // By default oneDNN looks for VTune's library in every folder of the loader, for about half a
+    // millisecond. Its own variables still turn profiling on.
+    if (!std::getenv("ONEDNN_JIT_PROFILE") && !std::getenv("DNNL_JIT_PROFILE"))
+      dnnl::set_jit_profiling_flags(DNNL_JIT_PROFILE_NONE);
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return engine;
 }
 
