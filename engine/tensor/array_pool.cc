@@ -8,7 +8,8 @@ namespace paddle {
 namespace {
 
 constexpr size_t kBlock = size_t{32} << 20;
-constexpr size_t kSmall = size_t{4} << 10;  // no page of its own is saved
+constexpr size_t kFirstBlock = size_t{1} << 20;  // enough for small models, which clear no more
+constexpr size_t kSmall = size_t{4} << 10;       // no page of its own is saved
 constexpr size_t kAlignment = 64;
 constexpr size_t kPage = size_t{2} << 20;
 constexpr size_t kAhead = 4 * kPage;
@@ -31,18 +32,18 @@ std::shared_ptr<Storage> ArrayPool::allocate(size_t bytes) {
     if (writers_ == Writers::kOne) touch(out->data(), 0, bytes);
     return out;
   }
-  if (!block_ || kBlock - used_ < bytes) {
-    block_ = Storage::allocate(kBlock);
+  if (!block_ || block_->bytes() - used_ < bytes) {
+    block_ = Storage::allocate(block_ || bytes > kFirstBlock ? kBlock : kFirstBlock);
     used_ = touched_ = 0;
   }
-  if (writers_ == Writers::kOne && used_ + bytes > touched_) {
+  if (writers_ == Writers::kOne && block_->bytes() == kBlock && used_ + bytes > touched_) {
     const size_t end = std::min(kBlock, std::max(used_ + bytes, touched_ + kAhead));
     touch(block_->data(), touched_, end);
     touched_ = (end + kPage - 1) / kPage * kPage;
   }
   auto out = Storage::borrow(block_->data() + used_, bytes, block_);
   used_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  used_ = std::min(used_, kBlock);
+  used_ = std::min(used_, block_->bytes());
   return out;
 }
 
