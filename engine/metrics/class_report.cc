@@ -109,30 +109,31 @@ void ClassReport::update(const std::vector<Array>& operands, std::span<const int
     rows.scores(r, scores);
     if (std::any_of(scores.begin(), scores.end(), [](double s) { return std::isnan(s); })) continue;
     if (!one_row_per_sample) ++state_.count(kSeen, kUnkept);
-    add_row(scores, *label, one_row_per_sample ? indices[static_cast<size_t>(r)] : -1);
+    add_row(scores, *label, classes, one_row_per_sample ? indices[static_cast<size_t>(r)] : -1);
   }
 }
 
-void ClassReport::keep(int64_t index) {
+bool ClassReport::keep(int64_t index, int64_t classes) {
   ++state_.count(kSeen, kRows);
-  if (!is_complete())
+  const bool complete = is_complete(classes);
+  if (!complete)
     for (const List list : {kIndices, kLabels, kProbabilities}) state_.list(list) = {};
   else
     state_.list(kIndices).push_back(static_cast<double>(index));
+  return complete;
 }
 
-void ClassReport::add_row(const std::vector<double>& scores, int64_t label, int64_t index) {
+void ClassReport::add_row(const std::vector<double>& scores, int64_t label, int64_t classes,
+                          int64_t index) {
   const bool is_binary = scores.size() == 1;
-  const int64_t classes = this->classes();
   const auto predicted = static_cast<int64_t>(is_binary ? scores[0] > threshold_ : arg_max(scores));
   ++state_.count(kConfusion, static_cast<size_t>(label * classes + predicted));
-  keep(index);
-  if (!is_complete()) return;
+  if (!keep(index, classes)) return;
   state_.list(kLabels).push_back(static_cast<double>(label));
-  std::vector<double>& probabilities = state_.list(kProbabilities);
+  NumberList& probabilities = state_.list(kProbabilities);
   if (is_binary) {
     const double p = probability_of(scores[0], spec_.scores);
-    probabilities.insert(probabilities.end(), {1 - p, p});
+    probabilities.append({1 - p, p});
     return;
   }
   const double top = *std::max_element(scores.begin(), scores.end());
@@ -164,17 +165,14 @@ void ClassReport::add_labels(const ScoreRows& rows, std::span<const int64_t> ind
     }
     // Curves need a decision about every label of a sample.
     if (truths.size() != static_cast<size_t>(labels)) ++state_.count(kSeen, kUnkept);
-    keep(indices[i]);
-    if (!is_complete()) continue;
-    auto& kept_labels = state_.list(kLabels);
-    kept_labels.insert(kept_labels.end(), truths.begin(), truths.end());
-    auto& kept = state_.list(kProbabilities);
-    kept.insert(kept.end(), probabilities.begin(), probabilities.end());
+    if (!keep(indices[i], labels)) continue;
+    state_.list(kLabels).append(truths);
+    state_.list(kProbabilities).append(probabilities);
   }
 }
 
-bool ClassReport::is_complete() const {
-  return state_.count(kSeen, kUnkept) == 0 && static_cast<size_t>(rows() * classes()) <= kMaxScores;
+bool ClassReport::is_complete(int64_t classes) const {
+  return state_.count(kSeen, kUnkept) == 0 && static_cast<size_t>(rows() * classes) <= kMaxScores;
 }
 
 int64_t ClassReport::classes() const {
@@ -227,7 +225,7 @@ void ClassReport::append_scored(size_t c, std::vector<std::pair<double, bool>>& 
 
 std::vector<RateCurve> ClassReport::curves(size_t points) const {
   std::vector<RateCurve> out;
-  if (!is_complete() || state_.list(kIndices).empty()) return out;
+  if (!is_complete(this->classes()) || state_.list(kIndices).empty()) return out;
   const auto classes = static_cast<size_t>(this->classes());
   for (size_t c = !is_multilabel_ && classes == 2 ? 1 : 0; c < classes; ++c) {
     std::vector<std::pair<double, bool>> scored;
@@ -239,7 +237,8 @@ std::vector<RateCurve> ClassReport::curves(size_t points) const {
 
 std::optional<RateCurve> ClassReport::micro_curve(size_t points) const {
   const auto classes = static_cast<size_t>(this->classes());
-  if (!is_complete() || state_.list(kIndices).empty() || classes < (is_multilabel_ ? 2 : 3))
+  if (!is_complete(this->classes()) || state_.list(kIndices).empty() ||
+      classes < (is_multilabel_ ? 2 : 3))
     return std::nullopt;
   std::vector<std::pair<double, bool>> scored;
   for (size_t c = 0; c < classes; ++c) append_scored(c, scored);
@@ -248,7 +247,7 @@ std::optional<RateCurve> ClassReport::micro_curve(size_t points) const {
 
 std::vector<WorstSample> ClassReport::worst(size_t count) const {
   std::vector<WorstSample> out;
-  if (!is_complete()) return out;
+  if (!is_complete(this->classes())) return out;
   const std::span<const double> indices = state_.list(kIndices);
   const auto classes = static_cast<size_t>(this->classes());
   for (size_t i = 0; i < indices.size(); ++i) {

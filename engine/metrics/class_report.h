@@ -71,10 +71,12 @@ class ClassReport {
   enum SeenEntry : size_t { kRows, kUnkept };
   enum List : size_t { kIndices, kLabels, kProbabilities };
   /// Whether each row that was counted is in the lists.
-  bool is_complete() const;
-  void add_row(const std::vector<double>& scores, int64_t label, int64_t index);
+  bool is_complete(int64_t classes) const;
+  void add_row(const std::vector<double>& scores, int64_t label, int64_t classes, int64_t index);
   void add_labels(const ScoreRows& rows, std::span<const int64_t> indices);
-  void keep(int64_t index);
+  /// Counts a row, and keeps its index if all rows so far are in the lists. Returns whether they
+  /// are.
+  bool keep(int64_t index, int64_t classes);
   /// Whether class `c` is true of kept row `row`.
   bool is_true(size_t row, size_t c) const;
   /// The probabilities of a class over the kept rows, with what is true.

@@ -3,6 +3,7 @@
 // by row. Each family has a file of its own.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -84,22 +85,26 @@ class Classification : public Metric {
     begin(rows.classes(), rows.binary());
     const Array mask = mask_of(spec.name, operands);
     const int64_t labels = operands[0].shape.empty() ? 1 : operands[0].shape.back();
+    const bool is_multilabel = settings_.flag("multilabel");
+    const int64_t ignored = settings_.ignored();
+    std::array<int64_t, kSeenEntries> seen = {};
     std::vector<double> scores;
     for (int64_t i = 0; i < rows.rows(); ++i) {
       if (mask.storage && mask.data<double>()[i] == 0) continue;
       row_ = i;
-      column_ = settings_.flag("multilabel") ? i % labels : 0;
-      const auto label = rows.label(i, settings_.ignored());
+      column_ = is_multilabel ? i % labels : 0;
+      const auto label = rows.label(i, ignored);
       if (!label) continue;
       rows.scores(i, scores);
-      ++state_.count(kSeen, kRows);
-      state_.count(kSeen, kDecisions) += rows.binary();
+      ++seen[kRows];
       for (const double s : scores) {
-        state_.count(kSeen, kNaNs) += std::isnan(s);
-        state_.count(kSeen, kOutsideOfUnit) += !(s >= 0 && s <= 1);
+        seen[kNaNs] += std::isnan(s);
+        seen[kOutsideOfUnit] += !(s >= 0 && s <= 1);
       }
       add(scores, *label, rows.binary());
     }
+    seen[kDecisions] = rows.binary() ? seen[kRows] : 0;
+    for (size_t entry = 0; entry < kSeenEntries; ++entry) state_.count(kSeen, entry) += seen[entry];
   }
   double result() const override {
     return rows() == 0 || state_.count(kSeen, kNaNs) > 0 ? kNaN : value();
@@ -142,7 +147,7 @@ class Classification : public Metric {
   int64_t column_ = 0;  ///< with multilabel: which label it is about
 
  private:
-  enum SeenEntry : size_t { kRows, kDecisions, kNaNs, kOutsideOfUnit };
+  enum SeenEntry : size_t { kRows, kDecisions, kNaNs, kOutsideOfUnit, kSeenEntries };
 };
 
 inline size_t arg_max(const std::vector<double>& scores) {

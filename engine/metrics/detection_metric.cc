@@ -46,8 +46,7 @@ class MeanAveragePrecision final : public Metric {
         record.push_back(at(kTrueLabels, i));
         ++record[1];
       }
-      auto& records = state_.list(0);
-      records.insert(records.end(), record.begin(), record.end());
+      state_.list(0).append(record);
     }
   }
   double result() const override {

@@ -1,6 +1,5 @@
 #include "metrics/metric_state.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -17,41 +16,6 @@ template <class T>
 T& grown(std::vector<T>& values, size_t at, const T& fill = {}) {
   if (values.size() <= at) values.resize(at + 1, fill);
   return values[at];
-}
-
-/// Rising unsigned numbers for rising doubles.
-uint64_t order_of(double value) {
-  const auto bits = std::bit_cast<uint64_t>(value == 0 ? 0.0 : value);
-  return bits >> 63 ? ~bits : bits | uint64_t{1} << 63;
-}
-double number_of(uint64_t order) {
-  return std::bit_cast<double>(order >> 63 ? order & ~(uint64_t{1} << 63) : ~order);
-}
-
-/// Sorts long lists by digits; those that all numbers share, as the last ones of float32, cost no
-/// pass.
-void sort_numbers(std::vector<double>& values) {
-  constexpr size_t kLong = 4096, kBits = 11, kDigits = 6, kBuckets = size_t{1} << kBits;
-  if (values.size() < kLong) return std::sort(values.begin(), values.end());
-  std::vector<uint64_t> now(values.size()), next(values.size());
-  std::vector<size_t> counts(kDigits * kBuckets);
-  const auto digit_of = [](uint64_t order, size_t digit) {
-    return (order >> (digit * kBits)) & (kBuckets - 1);
-  };
-  for (size_t i = 0; i < values.size(); ++i) {
-    now[i] = order_of(values[i]);
-    for (size_t digit = 0; digit < kDigits; ++digit)
-      ++counts[digit * kBuckets + digit_of(now[i], digit)];
-  }
-  for (size_t digit = 0; digit < kDigits; ++digit) {
-    const std::span<size_t> places = std::span(counts).subspan(digit * kBuckets, kBuckets);
-    if (places[digit_of(now[0], digit)] == now.size()) continue;
-    size_t place = 0;
-    for (size_t& each : places) place += std::exchange(each, place);
-    for (const uint64_t order : now) next[places[digit_of(order, digit)]++] = order;
-    std::swap(now, next);
-  }
-  for (size_t i = 0; i < values.size(); ++i) values[i] = number_of(now[i]);
 }
 
 std::span<const int64_t> take(std::span<const int64_t>& words, int64_t count) {
@@ -94,15 +58,15 @@ void MetricState::note_largest(size_t i, double number) {
 
 double MetricState::largest(size_t i) const { return i < largest_.size() ? largest_[i] : kNothing; }
 
-std::vector<double>& MetricState::list(size_t i) { return grown(lists_, i); }
+NumberList& MetricState::list(size_t i) { return grown(lists_, i); }
 
 std::span<const double> MetricState::list(size_t i) const {
-  return i < lists_.size() ? std::span<const double>(lists_[i]) : std::span<const double>();
+  return i < lists_.size() ? lists_[i] : std::span<const double>();
 }
 
 std::span<const double> MetricState::sorted(size_t i) const {
   if (i >= lists_.size()) return {};
-  sort_numbers(lists_[i]);
+  lists_[i].sort();
   return lists_[i];
 }
 
@@ -113,8 +77,7 @@ void MetricState::merge(const MetricState& other) {
   }
   for (size_t i = 0; i < other.sums_.size(); ++i) sum(i) += other.sums_[i];
   for (size_t i = 0; i < other.largest_.size(); ++i) note_largest(i, other.largest_[i]);
-  for (size_t i = 0; i < other.lists_.size(); ++i)
-    list(i).insert(list(i).end(), other.lists_[i].begin(), other.lists_[i].end());
+  for (size_t i = 0; i < other.lists_.size(); ++i) list(i).append(other.lists_[i]);
 }
 
 void MetricState::append_to(std::vector<int64_t>& words) const {
@@ -135,7 +98,7 @@ void MetricState::append_to(std::vector<int64_t>& words) const {
   }
   append_doubles(largest_);
   append_size(lists_.size());
-  for (const std::vector<double>& each : lists_) append_doubles(each);
+  for (const NumberList& each : lists_) append_doubles(each);
 }
 
 MetricState MetricState::take_from(std::span<const int64_t>& words) {
@@ -156,7 +119,7 @@ MetricState MetricState::take_from(std::span<const int64_t>& words) {
     each = ExactSum::from_words(take(words, ExactSum::kWords).first<ExactSum::kWords>());
   out.largest_ = take_doubles();
   out.lists_.resize(take_size(words));
-  for (std::vector<double>& each : out.lists_) each = take_doubles();
+  for (NumberList& each : out.lists_) each.append(take_doubles());
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "metrics/exact_sum.h"
+#include "metrics/number_list.h"
 
 namespace paddle::metrics {
 
@@ -29,7 +30,7 @@ class MetricState {
   /// The largest of numbers that were given; NaN without any.
   void note_largest(size_t i, double number);
   double largest(size_t i) const;
-  std::vector<double>& list(size_t i);
+  NumberList& list(size_t i);
   std::span<const double> list(size_t i) const;
   /// The same in rising order, without NaNs among them.
   std::span<const double> sorted(size_t i) const;
@@ -46,8 +47,8 @@ class MetricState {
  private:
   std::vector<std::vector<int64_t>> counts_;
   std::vector<ExactSum> sums_;
-  std::vector<double> largest_;                     ///< NaN where nothing was given
-  mutable std::vector<std::vector<double>> lists_;  ///< `sorted` orders them in place
+  std::vector<double> largest_;            ///< NaN where nothing was given
+  mutable std::vector<NumberList> lists_;  ///< `sorted` orders them in place
 };
 
 }  // namespace paddle::metrics

@@ -28,6 +28,7 @@ class ScoreRows {
   int64_t classes() const { return classes_; }
   bool binary() const { return binary_; }
   double score(int64_t row, int64_t c) const {
+    if (inner_ == 1) return scores_.data<double>()[row * classes_ + c];
     const int64_t outer = row / inner_, inner = row % inner_;
     return scores_.data<double>()[(outer * classes_ + c) * inner_ + inner];
   }

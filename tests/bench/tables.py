@@ -4,19 +4,18 @@
     tests/bench/tables.py [BIN] [delta] [removal] [area] [slots] [--rounds N]
 
 BIN is the folder of the programs (build/bin). Without names all parts are measured. `area` needs
-numpy and torch in the Python that runs this, `slots` numpy, and paddle for the peer.
+numpy and torchmetrics in the Python that runs this, `slots` numpy, and paddle for the peer.
 
 delta    a table of float32[16] with Adagrad, 600,000 rows: bytes of a delta against those of its rows
 removal  the slowest step while rows of 10,000,000 are removed, against the median step, and the rows
          that are left against a recount
-area     AUC and WuAUC of 10,000,000 samples against numpy in float64, and their time against torch
+area     AUC and WuAUC of 10,000,000 samples against numpy in float64, and their time against torchmetrics
 slots    lines of slot files a second of CPU time: 26 keys of 64 bits, against InMemoryDataset
 """
 
 import argparse
 import json
 import os
-import resource
 import statistics
 import struct
 import subprocess
@@ -29,16 +28,18 @@ BIN = os.path.join(ROOT, "build", "bin")
 
 
 def run(*command):
-    """Runs a program on one thread; gives its standard output, seconds and seconds of CPU time."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    begun = time.time()
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    seconds = time.time() - begun
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}: {done.stderr[-2000:]}")
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return done.stdout + done.stderr, seconds, cpu
+    """Runs a program on one thread; gives its output, seconds, seconds of CPU time and peak MiB."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
+        begun = time.time()
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        seconds = time.time() - begun
+        output.seek(0)
+        text = output.read()
+    if process.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {text[-2000:]}")
+    return text, seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
 
 def train(config, output, *keys):
@@ -107,7 +108,7 @@ def removal(rounds):
     ratios = []
     for _ in range(rounds):
         # The end of the second day, at step 400, removes the rows that only the first one used.
-        out, _, _ = train(config, "removal", "train.table_day=200", "train.checkpoint_every=never", "data.workers=0")
+        out, *_ = train(config, "removal", "train.table_day=200", "train.checkpoint_every=never", "data.workers=0")
         lines = [json.loads(line) for line in open("removal/metrics.jsonl", encoding="utf-8")]
         seconds = [line["seconds"] for line in lines if line["kind"] == "train"]
         times = [b - a for a, b in zip(seconds, seconds[1:])]
@@ -124,6 +125,7 @@ def removal(rounds):
 def area(rounds):
     import numpy
     import torch
+    from torchmetrics.classification import BinaryAUROC
 
     count, users = 10000000, 1000000
     random = numpy.random.default_rng(0)
@@ -150,11 +152,11 @@ train: {steps: 1, checkpoint_every: never}
 """
     metrics = {"none": "{}", "auc": '{auc: "auc(out, label)"}', "wuauc": '{wuauc: "wuauc(out, label, user)"}',
                "buckets": '{fast: "auc(out, label, buckets=1000000)"}'}
-    times, values = {}, {}
+    times, values, peak = {}, {}, {}
     for _ in range(rounds):
         for name, keys in metrics.items():
             text = config.replace("METRICS", keys)
-            _, _, cpu = train(write(f"area_{name}.yaml", text), f"area_{name}")
+            _, _, cpu, peak[name] = train(write(f"area_{name}.yaml", text), f"area_{name}")
             times.setdefault(name, []).append(cpu)
             line = [json.loads(x) for x in open(f"area_{name}/metrics.jsonl", encoding="utf-8")][-1 if name == "none" else -1]
             values[name] = next((json.loads(x) for x in open(f"area_{name}/metrics.jsonl", encoding="utf-8") if '"valid"' in x), line)
@@ -169,25 +171,20 @@ train: {steps: 1, checkpoint_every: never}
         before = numpy.cumsum(negative) - negative
         return (positive * (before + negative / 2)).sum() / (positive.sum() * negative.sum())
 
-    def by_torch(scores, wanted):
-        scores, order = torch.sort(scores, descending=True)
-        wanted = wanted[order]
-        ends = torch.cat([torch.nonzero(scores[1:] - scores[:-1]).squeeze(1), torch.tensor([len(scores) - 1])])
-        true = torch.cumsum(wanted, 0, dtype=torch.float64)[ends]
-        false = 1 + ends - true
-        true, false = torch.cat([torch.zeros(1), true]), torch.cat([torch.zeros(1), false])
-        return torch.trapz(true / true[-1], false / false[-1])
-
     torch.set_num_threads(1)
     peer = []
     for _ in range(rounds):
+        exact_area = BinaryAUROC(thresholds=None)
         begun = time.process_time()
-        by_torch(torch.from_numpy(logits), torch.from_numpy(labels))
+        for first in range(0, count, 65536):
+            batch = slice(first, first + 65536)
+            exact_area.update(torch.from_numpy(logits[batch]), torch.from_numpy(labels[batch]).long())
+        exact_area.compute()
         peer.append(time.process_time() - begun)
     wanted = exact(logits, labels)
     base = min(times["none"])
     for name, key in (("auc", "auc"), ("buckets", "fast")):
-        print(f"area: {name} {min(times[name]) - base:.2f} s of CPU time, torch {min(peer):.2f} s; differs from numpy by {abs(values[name][key] - wanted):.1e}")
+        print(f"area: {name} {min(times[name]) - base:.2f} s of CPU time, torchmetrics {min(peer):.2f} s; {peak[name] - peak['none']:.0f} MiB for {count * 8 / 2**20:.0f} MiB of scores; differs from numpy by {abs(values[name][key] - wanted):.1e}")
     order = numpy.lexsort((logits, user))
     by_user, scores, clicks = user[order], logits[order], labels[order]
     bounds = numpy.flatnonzero(numpy.diff(by_user, prepend=-1, append=-1))
@@ -248,11 +245,11 @@ train: {{log_every: 1000, checkpoint_every: never}}
 """)
     ours, theirs = [], []
     for _ in range(rounds):
-        _, _, short = train(config, "slots", "train.steps=10")
-        _, _, long = train(config, "slots", "train.steps=190")
+        _, _, short, _ = train(config, "slots", "train.steps=10")
+        _, _, long, _ = train(config, "slots", "train.steps=190")
         ours.append(180 * 2048 / (long - short))
         try:
-            out, _, _ = run(sys.executable, write("peer.py", PEER), "slots.txt")
+            out, *_ = run(sys.executable, write("peer.py", PEER), "slots.txt")
             theirs.append(float(out.split("LINES ")[1].split()[0]))
         except (IndexError, SystemExit):
             theirs.append(0)
