@@ -20,16 +20,20 @@ target_link_options(paddle_python_module PRIVATE
   -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/python.map
   -Wl,--disable-new-dtags)
 
-# The modules in Python, copied next to it.
-set(python_package ${CMAKE_SOURCE_DIR}/engine/python/paddle_toolchain)
-file(GLOB_RECURSE python_files CONFIGURE_DEPENDS RELATIVE ${python_package} ${python_package}/*.py)
+# Copied next to it: the modules in Python, and the families of language models.
 set(python_copies "")
-foreach(file IN LISTS python_files)
-  add_custom_command(OUTPUT ${PADDLE_PYTHON_FOLDER}/${file}
-    COMMAND ${CMAKE_COMMAND} -E copy ${python_package}/${file} ${PADDLE_PYTHON_FOLDER}/${file}
-    DEPENDS ${python_package}/${file} VERBATIM)
-  list(APPEND python_copies ${PADDLE_PYTHON_FOLDER}/${file})
-endforeach()
+function(copy_to_python folder pattern to)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${folder} ${folder}/${pattern})
+  foreach(file IN LISTS files)
+    add_custom_command(OUTPUT ${to}/${file}
+      COMMAND ${CMAKE_COMMAND} -E copy ${folder}/${file} ${to}/${file}
+      DEPENDS ${folder}/${file} VERBATIM)
+    list(APPEND python_copies ${to}/${file})
+  endforeach()
+  set(python_copies ${python_copies} PARENT_SCOPE)
+endfunction()
+copy_to_python(${CMAKE_SOURCE_DIR}/engine/python/paddle_toolchain *.py ${PADDLE_PYTHON_FOLDER})
+copy_to_python(${CMAKE_SOURCE_DIR}/models/llm *.yaml ${PADDLE_PYTHON_FOLDER}/models/llm)
 file(CONFIGURE OUTPUT ${PADDLE_PYTHON_FOLDER}/_version.py CONTENT
   "__version__ = \"${PROJECT_VERSION}\"\n")
 add_custom_target(python ALL DEPENDS paddle_python_module ${python_copies})

@@ -37,15 +37,15 @@ Node read_family(const std::string& path) {
 std::string find_family_file(const ModelFiles& files) {
   const std::string self = own_binary_path();
   const std::string bin = self.substr(0, self.rfind('/'));
-  // The last but one is for libraries in lib/<architecture>.
-  for (const char* place :
-       {"/../share/paddle/models/llm", "/../../share/paddle/models/llm", "/../../models/llm"}) {
-    const std::string folder = bin + place;
+  // The second is for libraries in lib/<architecture>, the last for the package of Python.
+  for (const char* place : {"/../share/paddle/models/llm", "/../../share/paddle/models/llm",
+                            "/../../models/llm", "/models/llm"}) {
+    const std::string folder = str(bin, place);
     if (!is_directory(folder)) continue;
     for (const std::string& name : list_directory(folder))
       if (name.ends_with(".yaml") && !name.ends_with(".rules.yaml") &&
-          find_section(read_family(folder + "/" + name), files))
-        return folder + "/" + name;
+          find_section(read_family(str(folder, "/", name)), files))
+        return str(folder, "/", name);
   }
   fail(ErrorCode::kModel, files.config, ": there is no model family for the type '", files.type,
        "'; name a model file with --family");
@@ -201,7 +201,7 @@ void read_params(const Node& root, const Node& section, const ModelFiles& files,
       given[name] = {&entry.value, value};
       // An override that is text and not an expression has quotes of its own.
       if (value.starts_with('"')) value = str("\"'", value.substr(1, value.size() - 2), "'\"");
-      out.push_back("params." + name + "=" + value);
+      out.push_back(str("params.", name, "=", value));
     }
   check_sizes(keys, files, given);
   if (files.kind == "huggingface")

@@ -163,12 +163,15 @@ Tensors apply_operation(const Op& op, Tensors operands, Attrs attrs);
 Ref operation_function(const Op& op, PyObject* self);
 void add_calls(PyObject* module);
 
-// --- optimizer.cc, data.cc, trainer.cc, model.cc ---
+// --- optimizer.cc, data.cc, trainer.cc, model.cc, language_model.cc, plugins.cc, readers.cc ---
 
 void add_optimizer(PyObject* module);
 void add_data(PyObject* module);
 void add_trainer(PyObject* module);
 void add_model(PyObject* module);
+void add_language_models(PyObject* module);
+void add_plugins(PyObject* module);
+void add_readers(PyObject* module);
 
 /// Adds a type of this name to the module.
 PyTypeObject* add_type(PyObject* module, PyType_Spec& spec, const char* name);

@@ -92,7 +92,8 @@ PyModuleDef definition = {PyModuleDef_HEAD_INIT,
 }  // namespace
 }  // namespace paddle::python
 
-extern "C" __attribute__((visibility("default"))) PyObject* PyInit__paddle() {
+// The name that Python looks for: PyInit_ and the module's.
+extern "C" __attribute__((visibility("default"))) PyObject* PyInit__paddle() {  // NOLINT
   using namespace paddle::python;
   return guarded<PyObject*>(nullptr, [] {
     Ref module = checked(PyModule_Create(&definition));
@@ -104,6 +105,9 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit__paddle() {
     add_data(module.get());
     add_trainer(module.get());
     add_model(module.get());
+    add_language_models(module.get());
+    add_plugins(module.get());
+    add_readers(module.get());
     add_functions(module.get(), functions);
     return module.release();
   });

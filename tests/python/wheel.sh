@@ -21,5 +21,7 @@ assert (x @ x).tolist() == [[4, 0], [0, 9]]
 assert abs(paddle.linalg.det(x).item() - 6) < 1e-5'
 "$folder/empty/bin/python" "$root/examples/python/digits.py" 1 > digits.out || fail "the example"
 grep -q '^accuracy 0\.[89]' digits.out || fail "$(cat digits.out)"
+ln -s "$root/tests" .
+"$folder/empty/bin/python" -W error tests/python/language_model.py "$folder" || fail "language models with the wheel"
 cp "$root/tests/python/tensors.py" .
 "$folder/empty/bin/python" -W error tensors.py || fail "tests with the wheel"

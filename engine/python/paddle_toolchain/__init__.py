@@ -24,6 +24,7 @@ from ._paddle import (
     ModelError,
     PeerError,
     Tensor,
+    TextEncoder,
     UsageError,
     get_num_threads,
     seed,
@@ -48,8 +49,9 @@ float64 = "float64"
 complex64 = "complex64"
 complex128 = "complex128"
 
-_MODULES = ("autograd", "config", "fft", "io", "linalg", "nn", "optimizer")
-_TRAINING = ("Run", "Trainer")
+_MODULES = ("autograd", "config", "data", "fft", "io", "linalg", "nn", "optimizer", "plugins")
+# Classes of modules that are imported when they are first used.
+_CLASSES = {"LanguageModel": "language_model", "Run": "training", "Trainer": "training"}
 
 
 def to_tensor(data, dtype=None, place=None, stop_gradient=True):
@@ -87,8 +89,8 @@ def load(path):
 def __getattr__(name):
     if name in _MODULES:
         return _importlib.import_module("." + name, __name__)
-    if name in _TRAINING:
-        value = getattr(_importlib.import_module(".training", __name__), name)
+    if name in _CLASSES:
+        value = getattr(_importlib.import_module("." + _CLASSES[name], __name__), name)
     else:
         value = None if name.startswith("_") else _paddle.function(name)
         if value is None:
@@ -98,4 +100,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_MODULES, *_TRAINING, *_paddle.operations()})
+    return sorted({*globals(), *_MODULES, *_CLASSES, *_paddle.operations()})
