@@ -4,7 +4,7 @@
 
 #include "autograd/autograd.h"
 #include "base/parallel.h"
-#include "python/core.h"
+#include "python/trace.h"
 
 namespace paddle::python {
 namespace {
@@ -18,13 +18,18 @@ constexpr int64_t kMaxWithLock = int64_t{1} << 14;
 bool is_long(const Tensors& operands) {
   int64_t elements = 0;
   for (const Tensor& t : operands)
-    if (t.defined()) elements += t.array().size();
+    if (const Array* array = t.defined() ? t.concrete() : nullptr) elements += array->size();
   return elements > kMaxWithLock;
 }
 
 }  // namespace
 
-Computing::Computing() : EagerScope(random_seed, ++random_calls) {}
+Computing::Computing() {
+  if (current_trace())
+    place_.emplace(python_location());
+  else
+    eager_.emplace(random_seed, ++random_calls);
+}
 
 Tensors apply_operation(const Op& op, Tensors operands, Attrs attrs) {
   const Computing scope;

@@ -15,6 +15,7 @@
 
 #include "api/eager_scope.h"
 #include "base/error.h"
+#include "ir/tracer.h"
 #include "ops/core/call.h"
 #include "tensor/tensor.h"
 
@@ -128,6 +129,10 @@ struct TensorObject {
 void add_tensor_type(PyObject* module);
 bool is_tensor(PyObject* object);
 Tensor& tensor_of(PyObject* object);  ///< TypeError for other objects
+/// The tensor as an operand: in a trace, one that has a name is a parameter.
+Tensor& operand_value(PyObject* object);
+/// UsageError in a trace, which cannot record writes to tensors that it did not make.
+void require_writable(const Tensor& tensor);
 Ref python_tensor(Tensor value);
 /// One tensor, or a tuple of several; None for results that are absent.
 Ref python_results(Tensors results);
@@ -151,10 +156,15 @@ void index_write(const Tensor& base, PyObject* index, PyObject* value);
 
 // --- calls.cc ---
 
-/// A scope in which calls compute at once and draw the process's next random numbers.
-class Computing : EagerScope {
+/// A scope in which calls compute at once and draw the process's next random numbers. In a trace
+/// they are recorded instead, with the line of Python that makes them.
+class Computing {
  public:
   Computing();
+
+ private:
+  std::optional<EagerScope> eager_;
+  std::optional<ir::LocationScope> place_;
 };
 /// All results that callers see; other Python threads run while it computes for long.
 Tensors apply_operation(const Op& op, Tensors operands, Attrs attrs);
@@ -163,7 +173,8 @@ Tensors apply_operation(const Op& op, Tensors operands, Attrs attrs);
 Ref operation_function(const Op& op, PyObject* self);
 void add_calls(PyObject* module);
 
-// --- optimizer.cc, data.cc, trainer.cc, model.cc, language_model.cc, plugins.cc, readers.cc ---
+// --- optimizer.cc, data.cc, trainer.cc, model.cc, language_model.cc, plugins.cc, readers.cc,
+// trace.cc ---
 
 void add_optimizer(PyObject* module);
 void add_data(PyObject* module);
@@ -172,6 +183,7 @@ void add_model(PyObject* module);
 void add_language_models(PyObject* module);
 void add_plugins(PyObject* module);
 void add_readers(PyObject* module);
+void add_traces(PyObject* module);
 
 /// Adds a type of this name to the module.
 PyTypeObject* add_type(PyObject* module, PyType_Spec& spec, const char* name);

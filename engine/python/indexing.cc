@@ -22,7 +22,7 @@ bool is_slice(PyObject* object) { return Py_TYPE(object) == &PySlice_Type; }
 
 /// A tensor, list or array that selects places or elements; undefined for other objects.
 Tensor positions_of(PyObject* object) {
-  if (is_tensor(object)) return tensor_of(object);
+  if (is_tensor(object)) return operand_value(object);
   if (PyLong_Check(object) || is_slice(object)) return {};
   if (PyList_Check(object)) return value_of(object, std::nullopt);
   // Numbers of NumPy have a buffer without axes.
@@ -82,7 +82,7 @@ class Index {
       columns.push_back(from_start(entries[i].tensor, moved.dim(static_cast<int64_t>(i)).value()));
     if (columns.size() > 1) columns = ops::broadcast_tensors(columns);
     const int64_t fresh = columns[0].ndim();
-    const Tensor out = ops::gather_nd(moved, ops::stack(columns, -1));
+    Tensor out = ops::gather_nd(moved, ops::stack(columns, -1));
     // Index tensors on neighboring axes leave their axes there, others bring them to the front.
     const int64_t first = entries[0].axis;
     for (size_t i = 1; i < entries.size(); ++i)

@@ -108,6 +108,7 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit__paddle() {  
     add_language_models(module.get());
     add_plugins(module.get());
     add_readers(module.get());
+    add_traces(module.get());
     add_functions(module.get(), functions);
     return module.release();
   });

@@ -2,7 +2,7 @@
 
 #include "optim/optimizer.h"
 #include "autograd/autograd.h"
-#include "python/core.h"
+#include "python/trace.h"
 
 namespace paddle::python {
 namespace {
@@ -105,6 +105,8 @@ PyObject* update(PyObject* self, PyObject* arguments) {
     PyObject *names = nullptr, *parameters = nullptr;
     double rate = 0;
     if (!PyArg_ParseTuple(arguments, "OOd:step", &names, &parameters, &rate)) throw PythonError();
+    if (current_trace())
+      fail(ErrorCode::kUsage, "an optimizer makes a step while a function is recorded");
     const std::vector<std::string> its_names = texts_of(names);
     const Tensors tensors = tensors_of(parameters, "optimizer: parameters");
     if (its_names.size() != tensors.size())

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "autograd/autograd.h"
-#include "python/core.h"
+#include "python/trace.h"
 
 namespace paddle::python {
 namespace {
@@ -18,7 +18,8 @@ TensorObject& object_of(PyObject* object) { return *reinterpret_cast<TensorObjec
 Tensor& value_in(PyObject* object) {
   Tensor& value = object_of(object).value;
   if (value.is_view()) {
-    const EagerScope scope(0, 0);
+    std::optional<EagerScope> scope;
+    if (!current_trace()) scope.emplace(0, 0);
     static_cast<void>(value.version());
   }
   return value;
@@ -62,7 +63,7 @@ void destroy(PyObject* object) {
 
 /// The operand of an operator; undefined for objects that operators do not take.
 Tensor operand_of(PyObject* object) {
-  if (is_tensor(object)) return value_in(object);
+  if (is_tensor(object)) return operand_value(object);
   if (PyBool_Check(object)) return Tensor::boolean(object == Py_True);
   if (PyFloat_Check(object)) return Tensor::number(PyFloat_AsDouble(object));
   if (PyLong_Check(object) || PyComplex_Check(object)) {
@@ -86,7 +87,7 @@ PyObject* apply_binary(const Op& op, PyObject* a, PyObject* b) {
 
 PyObject* apply_unary(const Op& op, PyObject* x) {
   return guarded<PyObject*>(nullptr, [&] {
-    return python_tensor(apply_operation(op, {value_in(x)}, default_attrs(op))[0]).release();
+    return python_tensor(apply_operation(op, {operand_value(x)}, default_attrs(op))[0]).release();
   });
 }
 
@@ -180,16 +181,20 @@ PyObject* as_float(PyObject* object) {
 
 Py_ssize_t length(PyObject* object) {
   return guarded<Py_ssize_t>(-1, [&] {
-    const Array& array = value_in(object).array();
-    if (array.shape.empty()) raise(PyExc_TypeError, "a 0-D tensor has no length");
-    return static_cast<Py_ssize_t>(array.shape[0]);
+    const Tensor& value = value_in(object);
+    if (value.ndim() == 0) raise(PyExc_TypeError, "a 0-D tensor has no length");
+    const auto size = value.dim(0).constant();
+    if (!size)
+      fail(ErrorCode::kUsage, "the size ", value.dim(0).text(),
+           " is not known while a function is recorded");
+    return static_cast<Py_ssize_t>(*size);
   });
 }
 
 PyObject* subscript(PyObject* object, PyObject* index) {
   return guarded<PyObject*>(nullptr, [&] {
     const Computing scope;
-    return python_tensor(index_read(value_in(object), index)).release();
+    return python_tensor(index_read(operand_value(object), index)).release();
   });
 }
 
@@ -198,6 +203,7 @@ PyObject* subscript(PyObject* object, PyObject* index) {
 template <class Write>
 void write_in_place(PyObject* object, Write&& write) {
   Tensor& value = value_in(object);
+  require_writable(value);
   if (!value.requires_grad() || !autograd::is_leaf(value)) return write(value);
   if (autograd::is_recording())
     fail(ErrorCode::kUsage,
@@ -232,8 +238,13 @@ PyObject* iterate(PyObject* object) {
 // --- attributes ---
 
 PyObject* get_shape(PyObject* object, void*) {
-  return guarded<PyObject*>(nullptr,
-                            [&] { return python_dims(value_in(object).array().shape).release(); });
+  return guarded<PyObject*>(nullptr, [&] {
+    const Tensor& value = value_in(object);
+    if (const Array* const array = value.concrete()) return python_dims(array->shape).release();
+    Ref out = checked(PyList_New(0));
+    for (const Dim& dim : value.shape()) checked(PyList_Append(out.get(), python_dim(dim).get()));
+    return out.release();
+  });
 }
 PyObject* get_dtype(PyObject* object, void*) {
   const std::string_view name = info(value_in(object).dtype()).name;
@@ -241,12 +252,17 @@ PyObject* get_dtype(PyObject* object, void*) {
 }
 PyObject* get_ndim(PyObject* object, void*) { return PyLong_FromLongLong(value_in(object).ndim()); }
 PyObject* get_size(PyObject* object, void*) {
-  return guarded<PyObject*>(nullptr,
-                            [&] { return PyLong_FromLongLong(value_in(object).array().size()); });
+  return guarded<PyObject*>(nullptr, [&] {
+    const Tensor& value = value_in(object);
+    if (const Array* const array = value.concrete()) return PyLong_FromLongLong(array->size());
+    return python_dim(element_count(std::span<const Dim>(value.shape()))).release();
+  });
 }
 PyObject* get_place(PyObject* object, void*) {
-  return guarded<PyObject*>(
-      nullptr, [&] { return python_text(value_in(object).array().device().text()).release(); });
+  return guarded<PyObject*>(nullptr, [&] {
+    const Array* const array = value_in(object).concrete();
+    return python_text((array ? array->device() : Device::cpu()).text()).release();
+  });
 }
 PyObject* get_leaf(PyObject* object, void*) {
   const Tensor& value = value_in(object);
@@ -294,7 +310,7 @@ PyObject* get_transposed(PyObject* object, void*) {
     const Op& op = op_of<"transpose">();
     Attrs attrs = default_attrs(op);
     attrs[0] = AttrValue(perm);
-    return python_tensor(apply_operation(op, {value_in(object)}, attrs)[0]).release();
+    return python_tensor(apply_operation(op, {operand_value(object)}, attrs)[0]).release();
   });
 }
 
@@ -348,6 +364,7 @@ PyObject* get_attribute(PyObject* object, PyObject* name) {
 PyObject* represent(PyObject* object) {
   return guarded<PyObject*>(nullptr, [&] {
     const Tensor& value = value_in(object);
+    if (!value.is_concrete()) return python_text(str("Tensor(", value.type(), ")")).release();
     const Array array = value.array().on_host();
     std::string out = str("Tensor(shape=", str(array.shape), ", dtype=", text(array.dtype),
                           ", stop_gradient=", value.requires_grad() ? "False" : "True", ",\n");
@@ -446,13 +463,15 @@ PyObject* astype(PyObject* object, PyObject* dtype) {
     if (!wanted) raise(PyExc_TypeError, "astype: a dtype is missing");
     Attrs attrs;
     attrs.values = {AttrValue(*wanted)};
-    return python_tensor(apply_operation(op_of<"cast">(), {value_in(object)}, attrs)[0]).release();
+    return python_tensor(apply_operation(op_of<"cast">(), {operand_value(object)}, attrs)[0])
+        .release();
   });
 }
 
 PyObject* set_value(PyObject* object, PyObject* given) {
   return guarded<PyObject*>(nullptr, [&] {
     Tensor& value = value_in(object);
+    require_writable(value);
     const Tensor next = value_of(given, value.dtype());
     if (value.requires_grad())
       autograd::set_leaf_value(value, next);
@@ -556,6 +575,18 @@ Tensor& tensor_of(PyObject* object) {
   return value_in(object);
 }
 
+Tensor& operand_value(PyObject* object) {
+  if (Trace* const trace = current_trace())
+    if (Tensor* const parameter = trace->parameter(object)) return *parameter;
+  return tensor_of(object);
+}
+
+void require_writable(const Tensor& tensor) {
+  if (current_trace() && tensor.is_concrete())
+    fail(ErrorCode::kUsage, "a tensor of ", tensor.type(),
+         " from outside is written while a function is recorded");
+}
+
 Ref python_tensor(Tensor value) { return make_tensor(tensor_type, std::move(value)); }
 
 Ref python_results(Tensors results) {
@@ -577,7 +608,7 @@ Tensors tensors_of(PyObject* sequence, const char* what) {
   }
   Tensors out;
   for (Py_ssize_t i = 0; i < PyTuple_Size(items.get()); ++i)
-    out.push_back(tensor_of(PyTuple_GetItem(items.get(), i)));
+    out.push_back(operand_value(PyTuple_GetItem(items.get(), i)));
   return out;
 }
 

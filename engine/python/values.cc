@@ -1,6 +1,6 @@
 // Python's values as the engine's, and back.
 
-#include "python/core.h"
+#include "python/trace.h"
 
 namespace paddle::python {
 
@@ -96,6 +96,7 @@ AttrValue attr_of(PyObject* object) {
   if (object == Py_None) return {};
   if (PyBool_Check(object)) return object == Py_True;
   if (PyLong_Check(object)) return integer_of(object);
+  if (is_dim(object)) return dim_of(object);
   if (PyFloat_Check(object)) return PyFloat_AsDouble(object);
   if (PyUnicode_Check(object)) return text_of(object);
   if (PyComplex_Check(object))
@@ -115,7 +116,7 @@ AttrValue attr_of(PyObject* object) {
 }
 
 Argument argument_of(PyObject* object) {
-  if (is_tensor(object)) return tensor_of(object);
+  if (is_tensor(object)) return operand_value(object);
   if (object == Py_None || PyBool_Check(object) || PyLong_Check(object) || PyFloat_Check(object) ||
       PyUnicode_Check(object))
     return attr_of(object);
@@ -125,7 +126,7 @@ Argument argument_of(PyObject* object) {
     for (Py_ssize_t i = 0; i < count; ++i) tensors += is_tensor(item_of(object, i)) ? 1 : 0;
     if (count == 0 || tensors != count) return attr_of(object);
     Tensors out;
-    for (Py_ssize_t i = 0; i < count; ++i) out.push_back(tensor_of(item_of(object, i)));
+    for (Py_ssize_t i = 0; i < count; ++i) out.push_back(operand_value(item_of(object, i)));
     return out;
   }
   if (auto array = array_of_buffer(object, false)) {

@@ -130,7 +130,7 @@ class Untyped:
         pass
 
 
-raises(paddle.UsageError, lambda: paddle.data.register("untyped")(Untyped), "the type of values")
+raises(paddle.UsageError, lambda: paddle.data.register("untyped")(Untyped), "values: expected one of the types")
 
 
 @paddle.data.register("badly_described")

@@ -45,7 +45,7 @@ def _keys(reader):
             kind = str if default in (parameter.empty, None) else type(default)
         if kind not in _TYPES:
             names = ", ".join(each.__name__ for each in _TYPES)
-            raise _paddle.UsageError(f"data.register: {reader.__name__}: the type of {parameter.name} is none of {names}")
+            raise _paddle.UsageError(f"data.register: {reader.__name__}: {parameter.name}: expected one of the types {names}")
         if default is parameter.empty:
             out.append((parameter.name, _TYPES[kind], "required", ""))
         elif default is None:

@@ -1,0 +1,51 @@
+#pragma once
+// Recording of a Python function as a function of the IR, for jit.save. Not for use outside the
+// room.
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "ir/tracer.h"
+#include "python/core.h"
+
+namespace paddle::python {
+
+/// While one is current, calls on its thread are recorded instead of computed.
+class Trace {
+ public:
+  /// `names`: tensors that become parameters of the function where it uses them, by object.
+  explicit Trace(std::map<PyObject*, std::string> names);
+  ~Trace();
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+
+  ir::Tracer& tracer() { return tracer_; }
+  const std::shared_ptr<ir::Function>& function() const { return function_; }
+  /// The parameter that stands for a tensor; null if it is none of those that have names.
+  Tensor* parameter(PyObject* object);
+  /// The names and tensors of the parameters that were used.
+  const std::map<std::string, PyObject*>& used() const { return used_; }
+
+ private:
+  std::shared_ptr<ir::Function> function_;
+  ir::Tracer tracer_;
+  std::map<PyObject*, std::string> names_;
+  std::map<PyObject*, Tensor> parameters_;
+  std::map<std::string, PyObject*> used_;
+  Trace* previous_;
+};
+
+/// The innermost one of this thread; null if calls are computed.
+Trace* current_trace();
+
+/// The file and line of Python outside of the package that is running: "model.py:12"; "" if there
+/// is none.
+std::string python_location();
+
+/// A size that is not known while a function is recorded, or the int of a known one.
+Ref python_dim(const Dim& dim);
+bool is_dim(PyObject* object);
+const Dim& dim_of(PyObject* object);
+
+}  // namespace paddle::python
