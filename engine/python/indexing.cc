@@ -79,7 +79,7 @@ class Index {
     const Tensor moved = ops::transpose(view_, perm);
     Tensors columns;
     for (size_t i = 0; i < entries.size(); ++i)
-      columns.push_back(from_start(entries[i].tensor, moved.dim(static_cast<int64_t>(i)).value()));
+      columns.push_back(from_start(entries[i].tensor, moved, static_cast<int64_t>(i)));
     if (columns.size() > 1) columns = ops::broadcast_tensors(columns);
     const int64_t fresh = columns[0].ndim();
     Tensor out = ops::gather_nd(moved, ops::stack(columns, -1));
@@ -106,11 +106,12 @@ class Index {
     }
     // Written at the places that reading finds in a tensor of places.
     const Tensor flat_base = ops::reshape(view_, {Dim(-1)});
-    const int64_t count = view_.array().size();
+    const Dims shape = concrete(view_.shape());
+    const int64_t count = element_count(std::span<const int64_t>(shape));
     std::vector<int64_t> numbers(static_cast<size_t>(count));
     for (int64_t i = 0; i < count; ++i) numbers[static_cast<size_t>(i)] = i;
     Index all(*this);
-    all.view_ = Tensor(Array::from(numbers, view_.array().shape));
+    all.view_ = Tensor(Array::from(numbers, shape));
     const Tensor places = all.read();
     const Tensor values = ops::expand(value, places.shape());
     const Tensor written =
@@ -186,8 +187,17 @@ class Index {
     return perm;
   }
 
-  /// Positions counted from the start of an axis; IndexError outside of it.
-  static Tensor from_start(const Tensor& positions, int64_t size) {
+  /// Positions counted from the start of an axis of `base`; IndexError outside of it, as far as
+  /// values are known.
+  static Tensor from_start(const Tensor& positions, const Tensor& base, int64_t axis) {
+    if (!positions.is_concrete() || !base.dim(axis).is_constant()) {
+      const Tensor at = ops::cast(positions, DType::kI64);
+      const Tensor size = ops::cast(
+          ops::strided_slice(ops::shape(base), {0}, {Dim(axis)}, {Dim(axis + 1)}, {1}), at.dtype());
+      const Tensor wrapped = ops::add(at, ops::reshape(size, {}));
+      return ops::where(ops::less_than(at, Tensor(Array::scalar(int64_t{0}))), wrapped, at);
+    }
+    const int64_t size = base.dim(axis).value();
     Array out = Array::empty(DType::kI64, positions.array().shape);
     const Array in = positions.array().on_host();
     for (int64_t i = 0; i < in.size(); ++i) {
@@ -208,8 +218,7 @@ class Index {
 Tensor index_read(const Tensor& base, PyObject* index) { return Index(base, index).read(); }
 
 void index_write(const Tensor& base, PyObject* index, PyObject* value) {
-  Index(base, index)
-      .write(value_of(value, is_tensor(value) ? std::nullopt : std::optional(base.dtype())));
+  Index(base, index).write(is_tensor(value) ? operand_value(value) : value_of(value, base.dtype()));
 }
 
 }  // namespace paddle::python

@@ -582,9 +582,10 @@ Tensor& operand_value(PyObject* object) {
 }
 
 void require_writable(const Tensor& tensor) {
-  if (current_trace() && tensor.is_concrete())
-    fail(ErrorCode::kUsage, "a tensor of ", tensor.type(),
-         " from outside is written while a function is recorded");
+  const Trace* const trace = current_trace();
+  if (trace && (tensor.is_concrete() || trace->is_outside(tensor)))
+    fail(ErrorCode::kUsage, "a tensor ", tensor.type(), " from outside of what is recorded is ",
+         "written in place; assign a new value to its name");
 }
 
 Ref python_tensor(Tensor value) { return make_tensor(tensor_type, std::move(value)); }

@@ -1,9 +1,11 @@
 #include "python/trace.h"
 
 #include <filesystem>
+#include <limits>
 
 #include "autograd/autograd.h"
 #include "base/files.h"
+#include "lang/eval/shape_interpreter.h"
 #include "program/checkpoint.h"
 #include "program/prediction.h"
 #include "runtime/compile.h"
@@ -36,6 +38,11 @@ Tensor* Trace::parameter(PyObject* object) {
     used_.emplace(name->second, object);
   }
   return &it->second;
+}
+
+bool Trace::is_outside(const Tensor& tensor) const {
+  const ir::Value* const value = ir::traced_value(tensor);
+  return !firsts_.empty() && value && value->id < firsts_.back();
 }
 
 Trace* current_trace() { return innermost; }
@@ -245,15 +252,40 @@ PyObject* save_function(PyObject* /*module*/, PyObject* arguments) {
   });
 }
 
-PyObject* is_tracing(PyObject* /*module*/, PyObject* /*unused*/) {
-  return PyBool_FromLong(current_trace() != nullptr);
+PyObject* is_in_branch(PyObject* /*module*/, PyObject* /*unused*/) {
+  return PyBool_FromLong(current_trace() && current_trace()->is_inside());
 }
 
 // --- control flow ---
 
+/// A branch or a loop of the trace, if there is one.
+class Inside {
+ public:
+  explicit Inside(int first_value) : trace_(current_trace()) {
+    if (trace_) trace_->enter(first_value);
+  }
+  ~Inside() {
+    if (trace_) trace_->leave();
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  Trace* trace_;
+};
+
+/// The first value of a region with these arguments.
+int first_value(const Tensors& arguments) {
+  Trace* const trace = current_trace();
+  if (!trace) return 0;
+  const ir::Value* const value = arguments.empty() ? nullptr : ir::traced_value(arguments[0]);
+  return value ? value->id : trace->function()->value_count();
+}
+
 /// The function of tensors that a Python function of a list is; it gives a list.
 TensorFn tensor_function(PyObject* function) {
   return [function](const Tensors& arguments) {
+    const Inside inside(first_value(arguments));
     const Ref list = checked(PyList_New(0));
     for (const Tensor& each : arguments)
       checked(PyList_Append(list.get(), python_tensor(each).get()));
@@ -271,6 +303,22 @@ Ref list_of(Tensors tensors) {
   for (Tensor& each : tensors)
     checked(PyList_Append(out.get(), python_tensor(std::move(each)).get()));
   return out;
+}
+
+/// Calls a function without recording it, for the types of what it gives.
+PyObject* dry_run(PyObject* /*module*/, PyObject* function) {
+  return guarded<PyObject*>(nullptr, [&] {
+    ensure(current_trace() != nullptr, "dry_run: nothing is recorded");
+    lang::ShapeInterpreter types;
+    const InterpreterScope scope(types);
+    const Inside inside(std::numeric_limits<int>::max());
+    return checked(PyObject_CallNoArgs(function)).release();
+  });
+}
+
+PyObject* is_known(PyObject* /*module*/, PyObject* tensor) {
+  return guarded<PyObject*>(nullptr,
+                            [&] { return PyBool_FromLong(tensor_of(tensor).is_concrete()); });
 }
 
 PyObject* branch(PyObject* /*module*/, PyObject* arguments) {
@@ -301,7 +349,9 @@ PyObject* loop(PyObject* /*module*/, PyObject* arguments) {
 
 PyMethodDef functions[] = {
     {"save_function", save_function, METH_VARARGS, "Records a function and saves it as a model."},
-    {"is_tracing", is_tracing, METH_NOARGS, "Whether calls are recorded by a trace."},
+    {"is_in_branch", is_in_branch, METH_NOARGS, "Whether a branch or a loop is recorded."},
+    {"dry_run", dry_run, METH_O, "What a function gives, as types."},
+    {"is_known", is_known, METH_O, "Whether the value of a tensor is known."},
     {"branch", branch, METH_VARARGS, "One of two functions, by a tensor."},
     {"loop", loop, METH_VARARGS, "A function again and again while another one says so."},
     {nullptr, nullptr, 0, nullptr}};

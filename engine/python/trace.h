@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "ir/tracer.h"
 #include "python/core.h"
@@ -22,8 +23,15 @@ class Trace {
 
   ir::Tracer& tracer() { return tracer_; }
   const std::shared_ptr<ir::Function>& function() const { return function_; }
-  /// The parameter that stands for a tensor; null if it is none of those that have names.
+  /// The parameter that stands for a tensor; null if the tensor has no name.
   Tensor* parameter(PyObject* object);
+  /// Whether a tensor was made outside of the branch or loop that is being recorded.
+  bool is_outside(const Tensor& tensor) const;
+  /// Whether a branch or a loop is being recorded.
+  bool is_inside() const { return !firsts_.empty(); }
+  /// Values from this number on are those of the branch or loop that begins.
+  void enter(int first_value) { firsts_.push_back(first_value); }
+  void leave() { firsts_.pop_back(); }
   /// The names and tensors of the parameters that were used.
   const std::map<std::string, PyObject*>& used() const { return used_; }
 
@@ -33,6 +41,7 @@ class Trace {
   std::map<PyObject*, std::string> names_;
   std::map<PyObject*, Tensor> parameters_;
   std::map<std::string, PyObject*> used_;
+  std::vector<int> firsts_;
   Trace* previous_;
 };
 

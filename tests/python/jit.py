@@ -115,7 +115,7 @@ assert seen["sizes"] == ("rows", 3, "2*rows + 1", "3*rows", True, True, 2), seen
 assert paddle.jit.load(f"{folder}/sizes").predict([[1.0, 2, 3]])["out"].tolist() == [1, 2, 3]
 
 
-# What cannot be recorded is an error, and leaves nothing behind.
+# Errors for what cannot be recorded; calls compute again after them.
 def saves(function, spec="float32[n]"):
     return lambda: paddle.jit.save(function, f"{folder}/bad", {"x": spec})
 
@@ -137,7 +137,7 @@ def writes(x):
     return outside
 
 
-raises(paddle.UsageError, saves(writes, "float32[2]"), "from outside is written")
+raises(paddle.UsageError, saves(writes, "float32[2]"), "written in place")
 optimizer = paddle.optimizer.SGD(0.1, parameters=net.parameters())
 
 

@@ -5,7 +5,7 @@
 import contextlib
 import os
 
-from . import _paddle
+from . import _paddle, _rewrite
 
 
 def _tensors(value, what):
@@ -43,9 +43,9 @@ def save(function, path, input_spec, outputs=None):
 
     `input_spec`: the types of its arguments by name, in order, such as {"image": "float32[batch, 1, 28, 28]"}; words
     are sizes that the model takes as they come. `outputs`: names of the results, where they are not those of a dict.
-    A layer is recorded in evaluation mode, and its parameters are the weights of the model. The function runs once:
-    what it decides by values of Python is fixed, and a decision by the value of a tensor is an error (see `cond` and
-    `while_loop`).
+    A layer is recorded in evaluation mode, and its parameters are the weights of the model. What the function decides
+    by values of Python is fixed; decisions and loops by the values of tensors are part of the model. UsageError where
+    that is not possible, as for a name that only one branch assigns.
     """
     if not callable(function):
         raise TypeError(f"jit.save: expected a layer or a function, found {type(function).__name__}")
@@ -53,7 +53,7 @@ def save(function, path, input_spec, outputs=None):
     names = None if outputs is None else [outputs] if isinstance(outputs, str) else list(outputs)
 
     def run(arguments):
-        found = _tensors(function(*arguments), "jit.save: the result")
+        found = _tensors(_rewrite.call(function)(*arguments), "jit.save: the result")
         if names is None:
             return found
         if len(names) != len(found):

@@ -34,6 +34,8 @@ class Layer:
         return self.forward(*inputs, **named)
 
     def __setattr__(self, name, value):
+        if _paddle.is_in_branch():
+            raise _paddle.UsageError(f"self.{name} is assigned where the value of a tensor decides; assign it after that")
         store = None
         if isinstance(value, Parameter):
             store = "_parameters"
