@@ -1,7 +1,10 @@
 // Operations as Python functions: one dispatcher over the registry serves all of them.
 
+#include <memory>
+#include <set>
 #include <unordered_map>
 
+#include "autograd/autocast.h"
 #include "autograd/autograd.h"
 #include "base/parallel.h"
 #include "python/trace.h"
@@ -11,6 +14,15 @@ namespace {
 
 /// Where the random operations of the process are; Python's lock guards it.
 uint64_t random_seed = 0, random_calls = 0;
+
+/// The setting of amp.auto_cast on this thread.
+struct MixedPrecision {
+  explicit MixedPrecision(autograd::AutocastOptions given)
+      : options(std::move(given)), interpreter(options) {}
+  autograd::AutocastOptions options;
+  autograd::Autocast interpreter;
+};
+thread_local std::unique_ptr<MixedPrecision> mixed_precision;
 
 /// Calls on more elements than this take long enough for other threads to be let in.
 constexpr int64_t kMaxWithLock = int64_t{1} << 14;
@@ -24,11 +36,13 @@ bool is_long(const Tensors& operands) {
 
 }  // namespace
 
-Computing::Computing() {
+Computing::Computing(Precision precision) {
   if (current_trace())
     place_.emplace(python_location());
   else
     eager_.emplace(random_seed, ++random_calls);
+  if (mixed_precision && precision == Precision::kMixed)
+    precision_.emplace(mixed_precision->interpreter);
 }
 
 Tensors apply_operation(const Op& op, Tensors operands, Attrs attrs) {
@@ -160,7 +174,7 @@ PyObject* backward(PyObject* /*module*/, PyObject* arguments) {
              "backward: the tensor depends on no tensor whose stop_gradient is False");
     const Tensors cotangents = seeds_of(seeds, outputs.size());
     {
-      const Computing scope;
+      const Computing scope(Computing::Precision::kFull);
       const WithoutLock others;
       autograd::backward_to_leaves(outputs, cotangents);
     }
@@ -181,7 +195,7 @@ PyObject* gradients(PyObject* /*module*/, PyObject* arguments) {
     const Tensors cotangents = seeds_of(seeds, of.size());
     Tensors found;
     {
-      const Computing scope;
+      const Computing scope(Computing::Precision::kFull);
       const WithoutLock others;
       const bool before = autograd::is_recording();
       autograd::set_recording(before && create_graph);
@@ -216,6 +230,34 @@ PyObject* set_recording(PyObject* /*module*/, PyObject* value) {
   return Py_NewRef(Py_None);
 }
 
+std::set<const Op*> operations_of(PyObject* names) {
+  std::set<const Op*> out;
+  for (const std::string& name : texts_of(names)) out.insert(&get_op(name));
+  return out;
+}
+
+/// The dtype, "" for full precision; whether all operations compute in it; and operations that do
+/// and do not.
+PyObject* set_autocast(PyObject* /*module*/, PyObject* arguments) {
+  return guarded<PyObject*>(nullptr, [&] {
+    const char* dtype = nullptr;
+    int all = 0;
+    PyObject *low = nullptr, *full = nullptr;
+    if (!PyArg_ParseTuple(arguments, "spOO:set_autocast", &dtype, &all, &low, &full))
+      throw PythonError();
+    autograd::AutocastOptions options;
+    if (*dtype) {
+      const auto wanted = parse_dtype(dtype);
+      if (wanted != DType::kBF16 && wanted != DType::kF16)
+        fail(ErrorCode::kUsage, "auto_cast: dtype must be 'bfloat16' or 'float16', found '", dtype,
+             "'");
+      options = {*wanted, all != 0, operations_of(low), operations_of(full)};
+    }
+    mixed_precision = *dtype ? std::make_unique<MixedPrecision>(std::move(options)) : nullptr;
+    return Py_NewRef(Py_None);
+  });
+}
+
 PyObject* seed(PyObject* /*module*/, PyObject* value) {
   const unsigned long long number = PyLong_AsUnsignedLongLong(value);
   if (PyErr_Occurred()) return nullptr;
@@ -248,6 +290,7 @@ PyMethodDef functions[] = {
     {"gradients", gradients, METH_VARARGS, "Gradients of outputs by inputs."},
     {"is_recording", is_recording, METH_NOARGS, "Whether calls are recorded."},
     {"set_recording", set_recording, METH_O, "Sets whether calls are recorded."},
+    {"set_autocast", set_autocast, METH_VARARGS, "Sets mixed precision on this thread."},
     {"seed", seed, METH_O, "Sets the seed of random operations."},
     {"set_num_threads", set_num_threads, METH_O, "Sets the number of threads."},
     {"get_num_threads", get_num_threads, METH_NOARGS, "The number of threads."},

@@ -156,15 +156,18 @@ void index_write(const Tensor& base, PyObject* index, PyObject* value);
 
 // --- calls.cc ---
 
-/// A scope in which calls compute at once and draw the process's next random numbers. In a trace
-/// they are recorded instead, with the line of Python that makes them.
+/// A scope in which calls compute at once and draw the process's next random numbers, in mixed
+/// precision where amp.auto_cast says so. In a trace they are recorded instead, with the line of
+/// Python that makes them.
 class Computing {
  public:
-  Computing();
+  enum class Precision { kMixed, kFull };
+  explicit Computing(Precision precision = Precision::kMixed);
 
  private:
   std::optional<EagerScope> eager_;
   std::optional<ir::LocationScope> place_;
+  std::optional<InterpreterScope> precision_;
 };
 /// All results that callers see; other Python threads run while it computes for long.
 Tensors apply_operation(const Op& op, Tensors operands, Attrs attrs);

@@ -111,7 +111,7 @@ PyObject* update(PyObject* self, PyObject* arguments) {
     const Tensors tensors = tensors_of(parameters, "optimizer: parameters");
     if (its_names.size() != tensors.size())
       raise(PyExc_ValueError, "optimizer: a name for each parameter is expected");
-    const Computing scope;
+    const Computing scope(Computing::Precision::kFull);
     const autograd::NoGradScope unrecorded;
     const WithoutLock others;
     step(state_of(self), its_names, tensors, rate);

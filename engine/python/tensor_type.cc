@@ -434,7 +434,7 @@ PyObject* backward(PyObject* object, PyObject* arguments, PyObject* names) {
     Tensors cotangents;
     if (seed && seed != Py_None) cotangents.push_back(tensor_of(seed));
     {
-      const Computing scope;
+      const Computing scope(Computing::Precision::kFull);
       const WithoutLock others;
       autograd::backward_to_leaves({value}, cotangents);
     }

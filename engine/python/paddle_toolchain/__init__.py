@@ -49,7 +49,7 @@ float64 = "float64"
 complex64 = "complex64"
 complex128 = "complex128"
 
-_MODULES = ("autograd", "config", "data", "fft", "io", "jit", "linalg", "nn", "optimizer", "plugins")
+_MODULES = ("amp", "autograd", "config", "data", "fft", "io", "jit", "linalg", "nn", "optimizer", "plugins")
 # Classes of modules that are imported when they are first used.
 _CLASSES = {"LanguageModel": "language_model", "Run": "training", "Trainer": "training"}
 

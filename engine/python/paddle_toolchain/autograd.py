@@ -77,3 +77,43 @@ def jvp(function, inputs, v=None):
 def _leaves(inputs):
     single = not isinstance(inputs, (list, tuple))
     return [_paddle.Tensor(x, None, False) for x in ([inputs] if single else inputs)], single
+
+
+def jacobian(outputs, inputs, create_graph=False):
+    """The derivatives of each element of a tensor by each element of another one, or of several as a list.
+
+    The shape is that of `outputs` and then that of `inputs`. In place of a tensor, `outputs` may be a function of the
+    inputs.
+    """
+    outputs, leaves, single = _recorded(outputs, inputs)
+    rows = [grad(each, leaves, create_graph=create_graph, allow_unused=True) for each in outputs.reshape([-1])]
+    stack, zeros = _paddle.function("stack"), _paddle.function("zeros_like")
+    found = [stack([row[i] if row[i] is not None else zeros(leaf) for row in rows]).reshape([*outputs.shape, *leaf.shape])
+             for i, leaf in enumerate(leaves)]
+    return found[0] if single else found
+
+
+def hessian(output, inputs, create_graph=False):
+    """The second derivatives of a tensor of one element, or of a function, by a tensor.
+
+    The shape is twice that of `inputs`.
+    """
+    output, leaves, single = _recorded(output, inputs)
+    if not single:
+        raise _paddle.UsageError("hessian: expected one tensor as the input")
+    if output.size != 1:
+        raise _paddle.UsageError(f"hessian: expected an output of one element, found the shape {output.shape}")
+    first = grad(output, leaves, create_graph=True, allow_unused=True)[0]
+    if first is None or first.stop_gradient:
+        zeros = _paddle.function("zeros")
+        return zeros([*leaves[0].shape, *leaves[0].shape], leaves[0].dtype)
+    return jacobian(first, leaves[0], create_graph)
+
+
+def _recorded(outputs, inputs):
+    """Outputs with their record, and the inputs as a list."""
+    if callable(outputs) and not isinstance(outputs, _paddle.Tensor):
+        leaves, single = _leaves(inputs)
+        return outputs(*leaves), leaves, single
+    single = not isinstance(inputs, (list, tuple))
+    return outputs, [inputs] if single else list(inputs), single
