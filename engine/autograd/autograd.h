@@ -4,7 +4,9 @@
 // calls the vjp rule of each operation. What the rules compute is recorded again, so gradients of
 // any order work in both modes.
 
+#include <functional>
 #include <memory>
+#include <vector>
 
 #include "tensor/interpreter.h"
 
@@ -45,6 +47,21 @@ Tensor variable(const Tensor& value);
 /// dense unless `keep_row_sparse`.
 Tensors grad(const Tensors& outputs, const Tensors& inputs, const Tensors& cotangents = {},
              bool keep_row_sparse = false);
+
+/// The gradient of a tensor as it flows backward; what it returns flows on in its place, unless it
+/// is undefined.
+using GradientHook = std::function<Tensor(const Tensor& gradient)>;
+/// Calls the hook when a gradient of the tensor has been added up, each time. Gives a number for
+/// `remove_hook`. kUsage for a tensor that requires no gradient; eager mode only.
+int64_t add_hook(const Tensor& tensor, GradientHook hook);
+void remove_hook(const Tensor& tensor, int64_t number);
+
+/// Gradients of the operands for those of the results; undefined ones are zeros.
+using CustomVjp =
+    std::function<Tensors(const Tensors& cotangents, const std::vector<bool>& needed)>;
+/// Results that the caller has computed from the operands, with a record by which gradients flow
+/// through `vjp`. Without a record if no operand requires a gradient; eager mode only.
+Tensors with_vjp(const Tensors& results, const Tensors& operands, const CustomVjp& vjp);
 
 /// True if `value` is what `variable` made (or a copy of it).
 bool is_leaf(const Tensor& value);

@@ -18,6 +18,11 @@ using Key = History::Key;
 Tensors call_vjp(History& history, const RecordedCall& call, const Tensors& cotangents,
                  const std::vector<bool>& needed) {
   const Op& op = *call.op;
+  if (call.vjp) {
+    Tensors out = (*call.vjp)(cotangents, needed);
+    out.resize(call.operands.size());
+    return out;
+  }
   if (op.has(kControlFlow)) return control_flow_vjp(call, cotangents, needed);
   if (op.def->vjp) {
     VjpContext context(op, *call.attrs, call.operands, call.results, cotangents, needed);
@@ -71,7 +76,7 @@ void at_location_of(const RecordedCall& call, F&& f) {
 class Subgraph {
  public:
   Subgraph(History& history, const Tensors& outputs, const std::set<Key>& wanted)
-      : history_(history), wanted_(wanted) {
+      : wanted_(wanted) {
     std::vector<Key> stack;
     for (const Tensor& t : outputs)
       if (t.defined()) stack.push_back(history.key(t));
@@ -109,7 +114,6 @@ class Subgraph {
   /// No gradient flows through this call, so what is before it has no part.
   bool stops(const void* node) const { return calls_.at(node).op->has(kStopGradient); }
 
-  History& history_;
   const std::set<Key>& wanted_;
   std::map<const void*, RecordedCall> calls_;
   std::vector<std::pair<int64_t, const void*>> order_;
@@ -129,6 +133,12 @@ Tensors backward(History& history, const Tensors& outputs, const Tensors& cotang
     auto [it, inserted] = gradient.try_emplace(key, value);
     if (!inserted) it->second = it->second + value;
   };
+  std::set<Key> hooked;
+  const auto hook = [&](const Key& key, Tensor& value) {
+    if (!hooked.insert(key).second) return;
+    for (const GradientHook& each : history.hooks(key))
+      if (Tensor next = each(value); next.defined()) value = std::move(next);
+  };
   for (size_t i = 0; i < outputs.size(); ++i)
     if (outputs[i].defined() && cotangents[i].defined()) {
       const Key key = history.key(outputs[i]);
@@ -142,8 +152,10 @@ Tensors backward(History& history, const Tensors& outputs, const Tensors& cotang
     Tensors received(call.results.size());
     bool any = false;
     for (size_t i = 0; i < received.size(); ++i) {
-      const auto found = gradient.find(history.key(call.results[i]));
+      const Key key = history.key(call.results[i]);
+      const auto found = gradient.find(key);
       if (found == gradient.end()) continue;
+      hook(key, found->second);
       received[i] = found->second;
       any = true;
     }
@@ -164,7 +176,9 @@ Tensors backward(History& history, const Tensors& outputs, const Tensors& cotang
 
   Tensors out;
   for (const Tensor& t : inputs) {
-    const auto found = gradient.find(history.key(t));
+    const Key key = history.key(t);
+    const auto found = gradient.find(key);
+    if (found != gradient.end()) hook(key, found->second);
     out.push_back(found == gradient.end() ? Tensor() : found->second);
   }
   return out;

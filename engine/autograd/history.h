@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "autograd/autograd.h"
 #include "ir/module.h"
 #include "tensor/tensor.h"
 
@@ -17,6 +18,7 @@ struct RecordedCall {
   Tensors results;
   std::string location;                      ///< source location in the model, if known
   const ir::Operation* operation = nullptr;  ///< set for control flow in a traced function
+  const CustomVjp* vjp = nullptr;            ///< in place of the operation's; null: that one
 };
 
 class History {
@@ -25,8 +27,8 @@ class History {
   struct Key {
     const void* node = nullptr;
     size_t index = 0;
-    bool leaf = false;  ///< a value whose producer is not recorded
-    auto operator<=>(const Key&) const = default;
+    bool leaf = false;                             ///< a value whose producer is not recorded
+    auto operator<=>(const Key&) const = default;  // NOLINT(modernize-use-nullptr)
   };
   virtual ~History() = default;
   virtual Key key(const Tensor& tensor) = 0;
@@ -34,6 +36,8 @@ class History {
   virtual RecordedCall call(const Key& key) = 0;
   /// Increases along every path of the computation.
   virtual int64_t sequence(const Key& key) = 0;
+  /// The hooks of a value, in the order of their addition.
+  virtual std::vector<GradientHook> hooks(const Key& /*key*/) { return {}; }
 };
 
 /// The history of a tensor: that of its function if it is traced, else the tape.

@@ -22,6 +22,8 @@ struct Node : std::enable_shared_from_this<Node> {
   int64_t sequence = 0;
   std::string location;  ///< source location in the model, if known
   Tensor gradient;       ///< of a leaf: what backward_to_leaves has added up
+  CustomVjp vjp;         ///< of results that with_vjp gave
+  std::map<int64_t, std::pair<size_t, GradientHook>> hooks;  ///< with the index of a result
 };
 
 struct Record : Content {
@@ -53,12 +55,25 @@ class TapeHistory final : public History {
   }
   RecordedCall call(const Key& key) override {
     auto node = const_cast<Node*>(static_cast<const Node*>(key.node))->shared_from_this();
-    RecordedCall out{node->op, &node->attrs, node->operands, {}, node->location, nullptr};
+    RecordedCall out{node->op,
+                     &node->attrs,
+                     node->operands,
+                     {},
+                     node->location,
+                     nullptr,
+                     node->vjp ? &node->vjp : nullptr};
     for (size_t i = 0; i < node->results.size(); ++i)
       out.results.push_back(recorded(node->results[i], node, i));
     return out;
   }
   int64_t sequence(const Key& key) override { return static_cast<const Node*>(key.node)->sequence; }
+  std::vector<GradientHook> hooks(const Key& key) override {
+    std::vector<GradientHook> out;
+    if (!key.node) return out;
+    for (const auto& [number, hook] : static_cast<const Node*>(key.node)->hooks)
+      if (hook.first == key.index) out.push_back(hook.second);
+    return out;
+  }
 };
 
 }  // namespace
@@ -134,6 +149,39 @@ Tensors record_call(const Op& op, const Tensors& operands, const Attrs& attrs, T
 }
 
 }  // namespace
+
+namespace {
+
+const Record& record_of(const Tensor& tensor) {
+  const auto* record = dynamic_cast<const Record*>(tensor.record().get());
+  if (!record) fail(ErrorCode::kUsage, "a hook needs a tensor that requires a gradient");
+  return *record;
+}
+
+}  // namespace
+
+int64_t add_hook(const Tensor& tensor, GradientHook hook) {
+  const Record& record = record_of(tensor);
+  const int64_t number = next_sequence();
+  record.node->hooks.emplace(number, std::pair(record.index, std::move(hook)));
+  return number;
+}
+
+void remove_hook(const Tensor& tensor, int64_t number) {
+  record_of(tensor).node->hooks.erase(number);
+}
+
+Tensors with_vjp(const Tensors& results, const Tensors& operands, const CustomVjp& vjp) {
+  static const Op& op = get_op("assign");
+  if (!wants_record(op, operands)) return results;
+  Tensors plain;
+  plain.reserve(results.size());
+  for (const Tensor& result : results) plain.emplace_back(result.type(), result.content());
+  Tensors out = record_call(op, operands, default_attrs(op), std::move(plain));
+  for (const Tensor& each : out)
+    if (each.requires_grad()) static_cast<const Record*>(each.record().get())->node->vjp = vjp;
+  return out;
+}
 
 bool is_leaf(const Tensor& value) {
   const auto* record = static_cast<const Record*>(value.record().get());

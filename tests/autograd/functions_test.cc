@@ -253,5 +253,54 @@ TEST(Hessian, OfALinearFunctionIsZero) {
   expect_results(hessian, {array({1, 2}, {2})}, {{2, 2}}, {{0, 0, 0, 0}});
 }
 
+TEST(Hooks, SeeTheSumOfGradientsAndMayReplaceIt) {
+  runtime::register_backends();
+  runtime::EagerExecutor executor;
+  const InterpreterScope executing(executor);
+  autograd::Tape tape;
+  const InterpreterScope recording(tape);
+  const Tensor x = autograd::variable(Tensor(array({1, 2}, {2})));
+  const Tensor y = x * x;
+  std::vector<Vector> seen;
+  const int64_t first = autograd::add_hook(y, [&](const Tensor& gradient) {
+    seen.push_back(elements(gradient.array()));
+    return Tensor();
+  });
+  autograd::add_hook(y, [](const Tensor& gradient) { return gradient + gradient; });
+  const Tensor out = ops::sum(y + y);
+  EXPECT_EQ(elements(autograd::grad({out}, {x})[0].array()), Vector({8, 16}));
+  EXPECT_EQ(seen, std::vector<Vector>({{2, 2}}));
+  autograd::remove_hook(y, first);
+  EXPECT_EQ(elements(autograd::grad({out}, {y})[0].array()), Vector({4, 4}));
+  EXPECT_EQ(seen.size(), 1U);
+  EXPECT_THROW(autograd::add_hook(Tensor(array({1}, {1})), {}), Error);
+}
+
+TEST(WithVjp, ReplacesTheGradient) {
+  runtime::register_backends();
+  runtime::EagerExecutor executor;
+  const InterpreterScope executing(executor);
+  autograd::Tape tape;
+  const InterpreterScope recording(tape);
+  const Tensor x = autograd::variable(Tensor(array({1, 2}, {2})));
+  const Tensor constant(array({5, 6}, {2}));
+  std::vector<bool> asked;
+  const Tensors out = autograd::with_vjp(
+      {Tensor(array({3, 4}, {2}))}, {x, constant},
+      [&](const Tensors& cotangents, const std::vector<bool>& needed) -> Tensors {
+        asked = needed;
+        return {cotangents[0] * x, Tensor()};
+      });
+  const Tensor first = autograd::grad({ops::sum(out[0] * out[0])}, {x})[0];
+  EXPECT_EQ(elements(first.array()), Vector({6, 16}));
+  EXPECT_EQ(asked, std::vector<bool>({true, false}));
+  // The operations of vjp are recorded: the derivative of 2 y x by x is 2 y + 2 x · x.
+  const Tensor second = autograd::grad({ops::sum(first)}, {x})[0];
+  EXPECT_EQ(elements(second.array()), Vector({8, 16}));
+  EXPECT_FALSE(autograd::with_vjp({constant}, {constant},
+                                  [](const auto&, const auto&) { return Tensors(); })[0]
+                   .requires_grad());
+}
+
 }  // namespace
 }  // namespace paddle
