@@ -230,6 +230,87 @@ PyObject* set_recording(PyObject* /*module*/, PyObject* value) {
   return Py_NewRef(Py_None);
 }
 
+/// A reference that is given up with Python's lock, on any thread.
+std::shared_ptr<PyObject> kept(PyObject* object) {
+  return {Py_NewRef(object), [](PyObject* held) {
+            if (!Py_IsInitialized()) return;
+            const WithLock lock;
+            Py_DECREF(held);
+          }};
+}
+
+/// None for undefined tensors.
+Ref list_with_nones(const Tensors& tensors) {
+  Ref out = checked(PyList_New(0));
+  for (const Tensor& each : tensors) {
+    const Ref item = each.defined() ? python_tensor(each) : Ref::to(Py_None);
+    checked(PyList_Append(out.get(), item.get()));
+  }
+  return out;
+}
+
+/// The results with a record, through which gradients flow by a function of lists.
+PyObject* with_vjp(PyObject* /*module*/, PyObject* arguments) {
+  return guarded<PyObject*>(nullptr, [&] {
+    PyObject *results = nullptr, *operands = nullptr, *function = nullptr;
+    if (!PyArg_ParseTuple(arguments, "OOO:with_vjp", &results, &operands, &function))
+      throw PythonError();
+    const Tensors of = tensors_of(operands, "PyLayer: inputs");
+    const auto call = [function = kept(function), of](const Tensors& cotangents,
+                                                      const std::vector<bool>& needed) {
+      const WithLock lock;
+      const Ref given = list_with_nones(cotangents);
+      const Ref found = checked(PyObject_CallFunctionObjArgs(function.get(), given.get(), nullptr));
+      const Ref items = checked(PySequence_Tuple(found.get()));
+      Tensors out(of.size());
+      for (size_t i = 0; i < of.size(); ++i) {
+        PyObject* const item = PyTuple_GetItem(items.get(), static_cast<Py_ssize_t>(i));
+        if (!item) throw PythonError();
+        if (item == Py_None || !needed[i]) continue;
+        out[i] = tensor_of(item);
+        if (!same_type(out[i].type(), of[i].type()))
+          fail(ErrorCode::kUsage, "PyLayer: the gradient of input ", i, " is ", out[i].type(),
+               ", the input ", of[i].type());
+      }
+      return out;
+    };
+    return list_with_nones(autograd::with_vjp(tensors_of(results, "PyLayer: outputs"), of, call))
+        .release();
+  });
+}
+
+PyObject* add_hook(PyObject* /*module*/, PyObject* arguments) {
+  return guarded<PyObject*>(nullptr, [&] {
+    PyObject *tensor = nullptr, *function = nullptr;
+    if (!PyArg_ParseTuple(arguments, "OO:add_hook", &tensor, &function)) throw PythonError();
+    if (!PyCallable_Check(function)) raise(PyExc_TypeError, "register_hook: expected a function");
+    const int64_t number = autograd::add_hook(
+        tensor_of(tensor), [function = kept(function)](const Tensor& gradient) -> Tensor {
+          const WithLock lock;
+          const Ref given = python_tensor(gradient);
+          const Ref found =
+              checked(PyObject_CallFunctionObjArgs(function.get(), given.get(), nullptr));
+          if (found.get() == Py_None) return {};
+          Tensor next = tensor_of(found.get());
+          if (!same_type(next.type(), gradient.type()))
+            fail(ErrorCode::kUsage, "register_hook: the hook gives ", next.type(),
+                 ", the gradient is ", gradient.type());
+          return next;
+        });
+    return checked(PyLong_FromLongLong(number)).release();
+  });
+}
+
+PyObject* remove_hook(PyObject* /*module*/, PyObject* arguments) {
+  return guarded<PyObject*>(nullptr, [&] {
+    PyObject* tensor = nullptr;
+    long long number = 0;
+    if (!PyArg_ParseTuple(arguments, "OL:remove_hook", &tensor, &number)) throw PythonError();
+    autograd::remove_hook(tensor_of(tensor), number);
+    return Py_NewRef(Py_None);
+  });
+}
+
 std::set<const Op*> operations_of(PyObject* names) {
   std::set<const Op*> out;
   for (const std::string& name : texts_of(names)) out.insert(&get_op(name));
@@ -266,6 +347,19 @@ PyObject* seed(PyObject* /*module*/, PyObject* value) {
   return Py_NewRef(Py_None);
 }
 
+PyObject* get_rng_state(PyObject* /*module*/, PyObject* /*unused*/) {
+  return Py_BuildValue("(KK)", static_cast<unsigned long long>(random_seed),
+                       static_cast<unsigned long long>(random_calls));
+}
+
+PyObject* set_rng_state(PyObject* /*module*/, PyObject* arguments) {
+  unsigned long long number = 0, calls = 0;
+  if (!PyArg_ParseTuple(arguments, "(KK):set_rng_state", &number, &calls)) return nullptr;
+  random_seed = number;
+  random_calls = calls;
+  return Py_NewRef(Py_None);
+}
+
 PyObject* set_num_threads(PyObject* /*module*/, PyObject* value) {
   return guarded<PyObject*>(nullptr, [&] {
     const long count = PyLong_AsLong(value);
@@ -290,13 +384,46 @@ PyMethodDef functions[] = {
     {"gradients", gradients, METH_VARARGS, "Gradients of outputs by inputs."},
     {"is_recording", is_recording, METH_NOARGS, "Whether calls are recorded."},
     {"set_recording", set_recording, METH_O, "Sets whether calls are recorded."},
+    {"with_vjp", with_vjp, METH_VARARGS, "Results with a gradient of their own."},
+    {"add_hook", add_hook, METH_VARARGS, "Calls a function with each gradient of a tensor."},
+    {"remove_hook", remove_hook, METH_VARARGS, "Removes a hook by its number."},
     {"set_autocast", set_autocast, METH_VARARGS, "Sets mixed precision on this thread."},
     {"seed", seed, METH_O, "Sets the seed of random operations."},
+    {"get_rng_state", get_rng_state, METH_NOARGS, "Where the random operations are."},
+    {"set_rng_state", set_rng_state, METH_VARARGS, "Takes what get_rng_state gave."},
     {"set_num_threads", set_num_threads, METH_O, "Sets the number of threads."},
     {"get_num_threads", get_num_threads, METH_NOARGS, "The number of threads."},
     {nullptr, nullptr, 0, nullptr}};
 
-PyType_Slot bound_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(destroy_bound)}, {0, nullptr}};
+/// Python pickles a function as an attribute of the object that it is bound to.
+PyObject* get_bound_attribute(PyObject* object, PyObject* name) {
+  PyObject* const found = PyObject_GenericGetAttr(object, name);
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    const auto& bound = *reinterpret_cast<BoundOperation*>(object);
+    if (text_of(name) != bound.op->name()) return nullptr;
+    PyErr_Clear();
+    return operation_function(*bound.op, bound.self).release();
+  });
+}
+
+PyObject* reduce_bound(PyObject* object, PyObject* /*unused*/) {
+  return guarded<PyObject*>(nullptr, [&] {
+    const auto& bound = *reinterpret_cast<BoundOperation*>(object);
+    const Ref module = checked(PyImport_ImportModule("paddle_toolchain._pickle"));
+    return checked(PyObject_CallMethod(module.get(), "reduce_operation", "sO",
+                                       std::string(bound.op->name()).c_str(),
+                                       bound.self ? bound.self : Py_None))
+        .release();
+  });
+}
+
+PyMethodDef bound_methods[] = {{"__reduce__", reduce_bound, METH_NOARGS, "For pickle and copy."},
+                               {nullptr, nullptr, 0, nullptr}};
+PyType_Slot bound_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(destroy_bound)},
+                             {Py_tp_getattro, reinterpret_cast<void*>(get_bound_attribute)},
+                             {Py_tp_methods, bound_methods},
+                             {0, nullptr}};
 PyType_Spec bound_spec = {"paddle_toolchain._paddle.BoundOperation", sizeof(BoundOperation), 0,
                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, bound_slots};
 

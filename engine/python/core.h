@@ -124,6 +124,7 @@ std::optional<DType> dtype_argument(PyObject* object);
 
 struct TensorObject {
   PyObject ob_base;
+  PyObject* weak_references;
   Tensor value;  ///< defined
 };
 void add_tensor_type(PyObject* module);

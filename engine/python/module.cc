@@ -1,5 +1,7 @@
 // The module `paddle_toolchain._paddle`.
 
+#include <cstring>
+
 #include "formats/safetensors.h"
 #include "python/core.h"
 #include "runtime/execute.h"
@@ -24,6 +26,31 @@ PyObject* to_tensor(PyObject* module, PyObject* arguments) {
     if (!PyArg_ParseTuple(arguments, "O|O:to_tensor", &data, &dtype)) throw PythonError();
     static_cast<void>(module);
     return python_tensor(value_of(data, dtype_argument(dtype))).release();
+  });
+}
+
+/// A tensor of the bytes that `_bytes` gave.
+PyObject* from_bytes(PyObject* /*module*/, PyObject* arguments) {
+  return guarded<PyObject*>(nullptr, [&] {
+    const char* data = nullptr;
+    Py_ssize_t size = 0;
+    PyObject *dtype = nullptr, *shape = nullptr;
+    if (!PyArg_ParseTuple(arguments, "y#OO:from_bytes", &data, &size, &dtype, &shape))
+      throw PythonError();
+    const AttrValue sizes = attr_of(shape);
+    const Dims dims = sizes.as_ints();
+    int64_t count = 1;
+    for (const int64_t dim : dims) {
+      if (dim < 0 || (dim > 0 && count > (int64_t{1} << 48) / dim))
+        fail(ErrorCode::kData, "a tensor of the shape ", dims, " cannot be read");
+      count *= dim;
+    }
+    const auto wanted = dtype_argument(dtype);
+    if (!wanted || *wanted == DType::kString || storage_bytes(*wanted, count) != size)
+      fail(ErrorCode::kData, size, " bytes are not a tensor of the shape ", dims);
+    Array out = Array::empty(*wanted, dims);
+    std::memcpy(out.raw(), data, static_cast<size_t>(size));
+    return python_tensor(Tensor(std::move(out))).release();
   });
 }
 
@@ -73,6 +100,7 @@ PyObject* load(PyObject* /*module*/, PyObject* path) {
 
 PyMethodDef functions[] = {
     {"to_tensor", to_tensor, METH_VARARGS, "A tensor with a copy of the data."},
+    {"from_bytes", from_bytes, METH_VARARGS, "A tensor of bytes, a dtype and a shape."},
     {"from_buffer", from_buffer, METH_O, "A tensor that shares a buffer's memory."},
     {"from_dlpack", from_dlpack, METH_O, "A tensor of a DLPack capsule."},
     {"save", save, METH_VARARGS, "Writes named tensors as safetensors."},

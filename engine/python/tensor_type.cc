@@ -6,6 +6,8 @@
 #include "autograd/autograd.h"
 #include "python/trace.h"
 
+#include <structmember.h>
+
 namespace paddle::python {
 namespace {
 
@@ -53,6 +55,7 @@ PyObject* construct(PyTypeObject* type, PyObject* arguments, PyObject* names) {
 
 void destroy(PyObject* object) {
   PyTypeObject* const type = Py_TYPE(object);
+  if (object_of(object).weak_references) PyObject_ClearWeakRefs(object);
   object_of(object).value.~Tensor();
   const auto release = reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free));
   release(object);
@@ -349,7 +352,12 @@ PyObject* get_attribute(PyObject* object, PyObject* name) {
     if (text.starts_with("_")) return nullptr;
     const Op* op = method_operation(text);
     const bool in_place = !op && text.ends_with("_");
-    if (in_place) op = method_operation(text.substr(0, text.size() - 1));
+    if (text == "fill_")
+      op = &op_of<"full_like">();
+    else if (text == "zero_")
+      op = &op_of<"zeros_like">();
+    else if (in_place)
+      op = method_operation(text.substr(0, text.size() - 1));
     if (!op) return nullptr;
     PyErr_Clear();
     Ref function = operation_function(*op, object);
@@ -450,6 +458,14 @@ PyObject* clear_grad(PyObject* object, PyObject* /*unused*/) {
   });
 }
 
+/// An object with `remove`, as autograd.py makes it.
+PyObject* register_hook(PyObject* object, PyObject* function) {
+  return guarded<PyObject*>(nullptr, [&] {
+    const Ref module = checked(PyImport_ImportModule("paddle_toolchain.autograd"));
+    return checked(PyObject_CallMethod(module.get(), "_hooked", "OO", object, function)).release();
+  });
+}
+
 PyObject* detach(PyObject* object, PyObject* /*unused*/) {
   return guarded<PyObject*>(nullptr, [&] {
     const Tensor& value = value_in(object);
@@ -466,6 +482,43 @@ PyObject* astype(PyObject* object, PyObject* dtype) {
     return python_tensor(apply_operation(op_of<"cast">(), {operand_value(object)}, attrs)[0])
         .release();
   });
+}
+
+/// For pickle and copy: what makes the tensor again, and its arguments.
+PyObject* reduce(PyObject* object, PyObject* protocol) {
+  return guarded<PyObject*>(nullptr, [&] {
+    static_cast<void>(protocol);
+    const Ref module = checked(PyImport_ImportModule("paddle_toolchain._pickle"));
+    return checked(PyObject_CallMethod(module.get(), "reduce_tensor", "O", object)).release();
+  });
+}
+
+/// The elements as bytes, in row-major order.
+PyObject* bytes_of(PyObject* object, PyObject* /*unused*/) {
+  return guarded<PyObject*>(nullptr, [&] {
+    const Array array = value_in(object).array().on_host().contiguous();
+    return checked(PyBytes_FromStringAndSize(
+                       static_cast<const char*>(array.raw()),
+                       static_cast<Py_ssize_t>(storage_bytes(array.dtype, array.size()))))
+        .release();
+  });
+}
+
+/// Puts another tensor in its place: of another type, or on the way to one.
+PyObject* replace(PyObject* object, PyObject* other) {
+  return guarded<PyObject*>(nullptr, [&] {
+    Tensor& value = value_in(object);
+    require_writable(value);
+    const Tensor& next = tensor_of(other);
+    const bool is_variable = value.requires_grad() && is_differentiable(next.dtype());
+    value = is_variable ? autograd::variable(Tensor(next.type(), next.content()))
+                        : Tensor(next.type(), next.content());
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* apply(PyObject* object, PyObject* function) {
+  return PyObject_CallFunctionObjArgs(function, object, nullptr);
 }
 
 PyObject* set_value(PyObject* object, PyObject* given) {
@@ -494,8 +547,14 @@ PyMethodDef methods[] = {
      "Adds to `grad` of each leaf its gradient of the sum of this tensor."},
     {"clear_grad", clear_grad, METH_NOARGS, "Removes the gradient."},
     {"clear_gradient", clear_grad, METH_NOARGS, "Removes the gradient."},
+    {"register_hook", register_hook, METH_O,
+     "Calls a function with each gradient of the tensor; what it returns replaces the gradient."},
     {"detach", detach, METH_NOARGS, "The same value without a record."},
     {"astype", astype, METH_O, "The value in another dtype."},
+    {"apply", apply, METH_O, "What a function gives for the tensor."},
+    {"__reduce_ex__", reduce, METH_O, "For pickle and copy."},
+    {"_bytes", bytes_of, METH_NOARGS, "The elements as bytes."},
+    {"_replace", replace, METH_O, "Takes the value of another tensor, of any type."},
     {"set_value", set_value, METH_O, "Replaces the value by one of the same shape."},
     {"__dlpack__", with_keywords(to_dlpack), METH_VARARGS | METH_KEYWORDS,
      "The value as a DLPack capsule that shares the memory."},
@@ -522,8 +581,13 @@ void* slot(F* function) {
   return reinterpret_cast<void*>(function);
 }
 
+PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(TensorObject, weak_references), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+
 PyType_Slot slots[] = {
     {Py_tp_new, slot(construct)},
+    {Py_tp_members, members},
     {Py_tp_dealloc, slot(destroy)},
     {Py_tp_repr, slot(represent)},
     {Py_tp_hash, slot(hash)},

@@ -27,8 +27,10 @@ from ._paddle import (
     TextEncoder,
     UsageError,
     get_num_threads,
+    get_rng_state,
     seed,
     set_num_threads,
+    set_rng_state,
 )
 from ._version import __version__
 from .autograd import enable_grad, grad, is_grad_enabled, no_grad
@@ -59,6 +61,33 @@ def to_tensor(data, dtype=None, place=None, stop_gradient=True):
     if place not in (None, "cpu"):
         raise UsageError(f"to_tensor: the place is 'cpu', not {place!r}")
     return Tensor(data, dtype, stop_gradient)
+
+
+def is_tensor(value):
+    """Whether a value is a tensor."""
+    return isinstance(value, Tensor)
+
+
+def set_device(device):
+    """Sets where tensors are made; the package computes on \"cpu\"."""
+    if device != "cpu":
+        raise UsageError(f"set_device: the device is 'cpu', not {device!r}")
+    return device
+
+
+def get_device():
+    """Where tensors are made."""
+    return "cpu"
+
+
+def summary(net, input_size=None, dtype="float32"):
+    """Prints the layers of a network with their outputs' shapes and parameters; gives the numbers as a dict.
+
+    `input_size` is the shape of the input, or a list of shapes. Without it shapes are left out.
+    """
+    from .nn.summary import summarize
+
+    return summarize(net, input_size, dtype)
 
 
 def from_numpy(array):

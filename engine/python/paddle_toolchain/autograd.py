@@ -117,3 +117,91 @@ def _recorded(outputs, inputs):
         return outputs(*leaves), leaves, single
     single = not isinstance(inputs, (list, tuple))
     return outputs, [inputs] if single else list(inputs), single
+
+
+class _Hook:
+    """A hook of a tensor; `remove` ends it."""
+
+    def __init__(self, tensor, number):
+        self._tensor, self._number = tensor, number
+
+    def remove(self):
+        """The function is not called any more."""
+        _paddle.remove_hook(self._tensor, self._number)
+
+
+def _hooked(tensor, function):
+    return _Hook(tensor, _paddle.add_hook(tensor, function))
+
+
+class PyLayerContext:
+    """What `forward` leaves for `backward`: saved tensors, and any attributes."""
+
+    def __init__(self):
+        self._saved, self._materialize, self._no_gradient = (), True, ()
+
+    def save_for_backward(self, *tensors):
+        """Keeps tensors for `saved_tensor`."""
+        self._saved = tensors
+
+    def saved_tensor(self):
+        """The tensors that were kept."""
+        return self._saved
+
+    @property
+    def saved_tensors(self):
+        return self._saved
+
+    def set_materialize_grads(self, value):
+        """Whether gradients of outputs that nothing needs are zeros, as by default, or None."""
+        self._materialize = value
+
+    def mark_non_differentiable(self, *outputs):
+        """Outputs through which no gradient flows."""
+        self._no_gradient = tuple(id(each) for each in outputs)
+
+
+class PyLayer:
+    """A function with a gradient of its own.
+
+    A subclass has the static methods `forward(ctx, …)` and `backward(ctx, …)`, which takes the gradients of the
+    outputs and gives one for each tensor among the inputs, or None. `apply` calls it.
+    """
+
+    @staticmethod
+    def forward(ctx, *inputs, **named):
+        raise NotImplementedError("PyLayer.forward")
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        raise NotImplementedError("PyLayer.backward")
+
+    @classmethod
+    def apply(cls, *inputs, **named):
+        """The outputs of `forward`."""
+        context = PyLayerContext()
+        with no_grad():
+            outputs = cls.forward(context, *inputs, **named)
+        operands = [each for each in (*inputs, *named.values()) if isinstance(each, _paddle.Tensor)]
+        if not is_grad_enabled() or all(each.stop_gradient for each in operands):
+            return outputs
+        items = [outputs] if isinstance(outputs, _paddle.Tensor) else list(outputs)
+        tensors = [each for each in items
+                   if isinstance(each, _paddle.Tensor) and id(each) not in context._no_gradient]
+        kinds = [(each.shape, each.dtype) for each in tensors]
+
+        def pull(gradients):
+            if context._materialize:
+                zeros = _paddle.function("zeros")
+                gradients = [g if g is not None else zeros(*kind) for g, kind in zip(gradients, kinds)]
+            found = cls.backward(context, *gradients)
+            found = list(found) if isinstance(found, (tuple, list)) else [found]
+            if len(found) != len(operands):
+                raise _paddle.UsageError(
+                    f"{cls.__name__}.backward gives {len(found)} gradients for {len(operands)} tensors")
+            return found
+
+        recorded = iter(_paddle.with_vjp(tensors, operands, pull))
+        chosen = {id(each) for each in tensors}
+        items = [next(recorded) if id(each) in chosen else each for each in items]
+        return items[0] if isinstance(outputs, _paddle.Tensor) else type(outputs)(items)

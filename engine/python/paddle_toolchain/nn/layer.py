@@ -20,6 +20,18 @@ class Parameter(_paddle.Tensor):
         self.stop_gradient = not value
 
 
+class _Hook:
+    """A hook of a layer; `remove` ends it."""
+
+    def __init__(self, hooks, function):
+        self._hooks, self._number = hooks, max(hooks, default=0) + 1
+        hooks[self._number] = function
+
+    def remove(self):
+        """The function is not called any more."""
+        self._hooks.pop(self._number, None)
+
+
 class Layer:
     """Parameters, states and further layers that are set as attributes belong to the layer."""
 
@@ -31,7 +43,25 @@ class Layer:
         raise NotImplementedError(f"{type(self).__name__}.forward")
 
     def __call__(self, *inputs, **named):
-        return self.forward(*inputs, **named)
+        before, after = self.__dict__.get("_pre_hooks"), self.__dict__.get("_post_hooks")
+        for hook in list(before.values()) if before else ():
+            changed = hook(self, inputs)
+            if changed is not None:
+                inputs = changed if isinstance(changed, tuple) else (changed,)
+        outputs = self.forward(*inputs, **named)
+        for hook in list(after.values()) if after else ():
+            changed = hook(self, inputs, outputs)
+            if changed is not None:
+                outputs = changed
+        return outputs
+
+    def register_forward_pre_hook(self, hook):
+        """Calls `hook(layer, inputs)` before `forward`; what it returns replaces the inputs."""
+        return _Hook(self.__dict__.setdefault("_pre_hooks", {}), hook)
+
+    def register_forward_post_hook(self, hook):
+        """Calls `hook(layer, inputs, outputs)` after `forward`; what it returns replaces the outputs."""
+        return _Hook(self.__dict__.setdefault("_post_hooks", {}), hook)
 
     def __setattr__(self, name, value):
         if _paddle.is_in_branch():
@@ -156,6 +186,30 @@ class Layer:
         for layer in self.sublayers(include_self=True):
             object.__setattr__(layer, "training", False)
         return self
+
+    def apply(self, function):
+        """Calls a function with each layer below this one, and with it; gives the layer."""
+        for layer in [*self.sublayers(), self]:
+            function(layer)
+        return self
+
+    def to(self, device=None, dtype=None, blocking=None):
+        """Parameters and states in another dtype, if they are floats; gives the layer."""
+        if device not in (None, "cpu"):
+            raise _paddle.UsageError(f"to: the device is 'cpu', not {device!r}")
+        if dtype is not None:
+            for tensor in self.state_dict().values():
+                if "float" in tensor.dtype and tensor.dtype != dtype:
+                    tensor._replace(tensor.detach().astype(dtype))
+        return self
+
+    def full_name(self):
+        """The name of the class, in lower case."""
+        return type(self).__name__.lower()
+
+    def __dir__(self):
+        names = (name for store in ("_parameters", "_buffers", "_sub_layers") for name in self.__dict__.get(store, ()))
+        return sorted({*super().__dir__(), *names})
 
     def clear_gradients(self):
         """Removes the gradients of all parameters."""
