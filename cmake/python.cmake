@@ -36,7 +36,17 @@ copy_to_python(${CMAKE_SOURCE_DIR}/engine/python/paddle_toolchain *.py ${PADDLE_
 copy_to_python(${CMAKE_SOURCE_DIR}/models/llm *.yaml ${PADDLE_PYTHON_FOLDER}/models/llm)
 file(CONFIGURE OUTPUT ${PADDLE_PYTHON_FOLDER}/_version.py CONTENT
   "__version__ = \"${PROJECT_VERSION}\"\n")
-add_custom_target(python ALL DEPENDS paddle_python_module ${python_copies})
+# Type stubs, from the schema of the operations and the modules as they are.
+set(python_stubs "")
+if(NOT PADDLE_SANITIZE)  # the extension is imported
+  set(python_stubs ${PADDLE_PYTHON_FOLDER}/py.typed)
+  add_custom_command(OUTPUT ${python_stubs}
+    COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/engine/python/make_stubs.py
+            ${CMAKE_BINARY_DIR}/python
+    DEPENDS paddle_python_module ${python_copies} ${PADDLE_PYTHON_FOLDER}/_version.py
+            ${CMAKE_SOURCE_DIR}/engine/python/make_stubs.py VERBATIM)
+endif()
+add_custom_target(python ALL DEPENDS paddle_python_module ${python_copies} ${python_stubs})
 # Where the extension looks for the engine's modules.
 file(CREATE_LINK ${CMAKE_LIBRARY_OUTPUT_DIRECTORY} ${CMAKE_BINARY_DIR}/python/lib SYMBOLIC)
 set_target_properties(paddle_lapack_module PROPERTIES BUILD_RPATH "$ORIGIN/libs")
