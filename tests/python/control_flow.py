@@ -530,6 +530,12 @@ def number_of_tensor(x):
     return x * int(x.sum())
 
 
+def raises_for_some(x):
+    if x.sum() > 100:
+        raise ValueError("too large")
+    return x
+
+
 GLOBAL = []
 
 
@@ -546,6 +552,7 @@ rejects(grows, "'parts'")
 rejects(in_place, "written in place")
 rejects(returns_sometimes, "returns on some ways only")
 rejects(number_of_tensor, "not known while the program is traced")
+rejects(raises_for_some, "an exception is raised where")
 rejects(global_list, "GLOBAL")
 for layer, attribute in ((Counts(), "self.last"), (CountsInAMethod(), "self.number")):
     try:

@@ -22,7 +22,8 @@ class Undefined:
     def raise_error(self):
         if self.reason is None:
             raise UnboundLocalError(f"cannot access local variable '{self.name}' where it is not associated with a value")
-        raise _paddle.UsageError(f"'{self.name}' {self.reason}")
+        what = "the returned value" if self.name.startswith(VALUE) else f"'{self.name}'"
+        raise _paddle.UsageError(f"{what} {self.reason}")
 
 
 def read(value):
@@ -197,7 +198,7 @@ def _restored(forms, leaves):
 
 def _reject_attributes(attributes):
     if attributes:
-        raise _paddle.UsageError(f"{attributes[0]} is assigned where the value of a tensor decides; assign it after that")
+        raise _paddle.UsageError(f"{attributes[0]} where the value of a tensor decides")
 
 
 # --- decisions ---

@@ -9,6 +9,7 @@ import builtins
 import functools
 import inspect
 import os
+import re
 import sysconfig
 import textwrap
 import types
@@ -68,7 +69,7 @@ def _is_read(node):
 
 
 class _Effects(ast.NodeVisitor):
-    """The names that statements assign or whose containers they change, and attributes that they assign."""
+    """The names that statements assign or whose containers they change, and what cannot depend on a tensor."""
 
     def __init__(self, statements, local):
         self.local, self.names, self.attributes = local, [], []
@@ -83,7 +84,8 @@ class _Effects(ast.NodeVisitor):
             self._attribute(_name(name))
 
     def _attribute(self, node):
-        self.attributes.append(ast.unparse(node))
+        text = re.sub(_CONTROL + r"\.read\((\w+)\)", r"\1", ast.unparse(node))
+        self.attributes.append(f"{text} is assigned")
 
     def _written(self, node):
         """The base of what is written in place."""
@@ -111,6 +113,10 @@ class _Effects(ast.NodeVisitor):
     def visit_Call(self, node):
         if isinstance(node.func, ast.Attribute) and node.func.attr in _MUTATORS:
             self._written(node.func.value)
+        self.generic_visit(node)
+
+    def visit_Raise(self, node):
+        self.attributes.append("an exception is raised")
         self.generic_visit(node)
 
     def visit_FunctionDef(self, node):

@@ -65,7 +65,7 @@ class Layer:
 
     def __setattr__(self, name, value):
         if _paddle.is_in_branch():
-            raise _paddle.UsageError(f"self.{name} is assigned where the value of a tensor decides; assign it after that")
+            raise _paddle.UsageError(f"self.{name} is assigned where the value of a tensor decides")
         store = None
         if isinstance(value, Parameter):
             store = "_parameters"
