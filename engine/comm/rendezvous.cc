@@ -50,15 +50,15 @@ struct Rendezvous::Client {
   Socket socket;
   Challenge challenge;
   std::string received;
-  int rank = -1, node = -1;
+  int rank = -1, node = -1, server = -1;
   int node_ranks = 0;
-  std::string address;  ///< of a rank, for the others
+  std::string address;  ///< of a rank or a server, for the others
   std::optional<RankStatus> status;
   Clock::time_point last_heartbeat = Clock::now();
   bool closed = false;  ///< the connection is, or is about to be
   bool reported_lost = false;
 
-  bool is_registered() const { return rank >= 0 || node >= 0; }
+  bool is_registered() const { return rank >= 0 || node >= 0 || server >= 0; }
   void send(const std::string& line) const {
     const std::string text = line + "\n";
     (void)!::send(socket.descriptor(), text.data(), text.size(), MSG_NOSIGNAL);
@@ -78,7 +78,8 @@ Rendezvous::~Rendezvous() = default;
 std::string Rendezvous::address() const { return str(host_, ":", listener_.port()); }
 
 void Rendezvous::start_over(int ranks, int attempt) {
-  std::erase_if(clients_, [](const auto& client) { return client->node < 0; });
+  std::erase_if(clients_,
+                [](const auto& client) { return client->node < 0 && client->server < 0; });
   ranks_ = ranks;
   attempt_ = attempt;
   complete_ = false;
@@ -98,8 +99,8 @@ Rendezvous::Client* Rendezvous::rank(int number) {
   return nullptr;
 }
 
-/// The first line is the answer to the challenge, whose request is "rank NUMBER HOST:PORT ATTEMPT"
-/// or "node NUMBER RANKS".
+/// The first line is the answer to the challenge, whose request is "rank NUMBER HOST:PORT ATTEMPT",
+/// "node NUMBER RANKS", "server NUMBER HOST:PORT" or "find SERVERS".
 void Rendezvous::register_client(Client& client, const std::string& line) {
   client.closed = true;
   const auto request = client.challenge.accept(token_, line);
@@ -119,11 +120,28 @@ void Rendezvous::register_client(Client& client, const std::string& line) {
     if (known || further < 0 || further > kMaxRanks) return;
     client.node = number;
     client.node_ranks = further;
+  } else if (role == "server" && in >> address) {
+    // One that was started again replaces the one before.
+    for (const auto& other : clients_)
+      if (other->server == number) other->closed = true;
+    client.server = number;
+    client.address = address;
+  } else if (role == "find") {
+    client.send(client.challenge.welcome());
+    return client.send(server_addresses(number));
   } else {
     return;
   }
   client.closed = false;
   client.send(client.challenge.welcome());
+}
+
+std::string Rendezvous::server_addresses(int servers) const {
+  std::vector<std::string> found(static_cast<size_t>(servers), "-");
+  for (const auto& client : clients_)
+    if (client->server >= 0 && client->server < servers && !client->closed)
+      found[static_cast<size_t>(client->server)] = client->address;
+  return paddle::join(found, " ");
 }
 
 void Rendezvous::handle_line(Client& client, const std::string& line) {
@@ -258,6 +276,36 @@ std::vector<int> Rendezvous::node_ranks(int nodes) const {
 void Rendezvous::send_to_nodes(const std::function<std::string(int node)>& line) {
   for (const auto& client : clients_)
     if (client->node >= 0) client->send(line(client->node));
+}
+
+namespace {
+
+constexpr auto kAnswerTimeout = std::chrono::seconds(5);
+
+/// A connection to the rendezvous that has admitted this request.
+Socket admitted(const std::string& rendezvous, const std::string& token,
+                const std::string& request) {
+  Socket socket = connect_to(rendezvous);
+  if (!request_admission(socket, token, request, kAnswerTimeout))
+    fail(ErrorCode::kPeer, rendezvous, " has closed the connection of '", request, "'");
+  return socket;
+}
+
+}  // namespace
+
+Socket register_server(const std::string& rendezvous, const std::string& token, int server,
+                       const std::string& address) {
+  return admitted(rendezvous, token, str("server ", server, " ", address));
+}
+
+std::vector<std::string> find_servers(const std::string& rendezvous, const std::string& token,
+                                      int servers) {
+  const auto line = admitted(rendezvous, token, str("find ", servers)).receive_line(kAnswerTimeout);
+  std::vector<std::string> out = split(line.value_or(""), ' ');
+  out.resize(static_cast<size_t>(servers));
+  for (std::string& address : out)
+    if (address == "-") address.clear();
+  return out;
 }
 
 RendezvousThread::RendezvousThread(int ranks, const std::string& address, const std::string& token,

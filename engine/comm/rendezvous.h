@@ -32,6 +32,14 @@ struct RankStatus {
   static std::optional<RankStatus> parse(const std::string& line);
 };
 
+/// Registers a server of tables, which waits for workers at an address, with the rendezvous of its
+/// launcher for as long as the socket is open. kPeer if that does not answer.
+Socket register_server(const std::string& rendezvous, const std::string& token, int server,
+                       const std::string& address);
+/// The addresses of the servers that are registered; "" for the others. kPeer as above.
+std::vector<std::string> find_servers(const std::string& rendezvous, const std::string& token,
+                                      int servers);
+
 /// The listening side, which runs in the launcher, or in a thread of rank 0 without one.
 class Rendezvous {
  public:
@@ -89,6 +97,8 @@ class Rendezvous {
   void register_client(Client& client, const std::string& line);
   void handle_line(Client& client, const std::string& line);
   void send_addresses();
+  /// "HOST:PORT - HOST:PORT", with "-" for those that are not registered.
+  std::string server_addresses(int servers) const;
   Client* rank(int number);
   std::string last_place(const Client& lost);
 
