@@ -278,7 +278,9 @@ paddle_room(graph DEPENDS base config tensor formats LIBRARIES nlohmann_json::nl
 paddle_room(data DEPENDS base config tensor formats text graph
   LIBRARIES nlohmann_json::nlohmann_json)
 # Rows of tables are found in each step.
-set_source_files_properties(${CMAKE_SOURCE_DIR}/engine/program/memory_table.cc PROPERTIES
+set_source_files_properties(
+  ${CMAKE_SOURCE_DIR}/engine/program/memory_table.cc
+  ${CMAKE_SOURCE_DIR}/engine/tables/record_table.cc PROPERTIES
   COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>"
   SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
 # Their loops are for the auto-vectorizer, as those of kernels are.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "base/parallel.h"
@@ -13,7 +14,7 @@ namespace {
 constexpr size_t kKeyBytes = sizeof(uint64_t), kLinkBytes = sizeof(uint32_t);
 constexpr size_t kFirstPage = 512, kLastPage = size_t{128} << 10;
 constexpr uint32_t kPagesOfLevel = 16;
-constexpr size_t kAhead = 16;  ///< keys whose memory is prefetched together
+constexpr size_t kAhead = 32;  ///< keys whose memory is prefetched together
 constexpr int64_t kFindGrain = 2048;
 
 size_t align_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
@@ -89,25 +90,65 @@ std::byte* RecordTable::find(uint64_t key, uint64_t hash) const {
 
 void RecordTable::find(std::span<const uint64_t> keys, std::span<std::byte*> rows) const {
   parallel_for(static_cast<int64_t>(keys.size()), kFindGrain, [&](int64_t begin, int64_t end) {
-    uint64_t hashes[kAhead];
     for (auto first = static_cast<size_t>(begin); first < static_cast<size_t>(end);
          first += kAhead) {
       const size_t some = std::min(kAhead, static_cast<size_t>(end) - first);
-      for (size_t i = 0; i < some; ++i) {
-        hashes[i] = hash_of(keys[first + i]);
-        const Shard& shard = at(shard_of_hash(hashes[i]));
-        if (!shard.heads.empty())
-          __builtin_prefetch(&shard.heads[bucket_of(hashes[i], shard.heads.size())]);
-      }
-      for (size_t i = 0; i < some; ++i) {
-        const Shard& shard = at(shard_of_hash(hashes[i]));
-        if (shard.heads.empty()) continue;
-        const uint32_t number = shard.heads[bucket_of(hashes[i], shard.heads.size())];
-        if (number != kNone) __builtin_prefetch(record_of(shard, number));
-      }
-      for (size_t i = 0; i < some; ++i) rows[first + i] = find(keys[first + i], hashes[i]);
+      find_some(keys.subspan(first, some), rows.subspan(first, some));
     }
   });
+}
+
+// Each step of a lookup needs memory that is seldom in a cache: the bucket, the page, and the
+// records of the chain. All keys take a step before any takes the next one.
+void RecordTable::find_some(std::span<const uint64_t> keys, std::span<std::byte*> rows) const {
+  struct Lookup {
+    const Shard* shard;
+    const uint32_t* head;
+    uint32_t number;
+    std::byte* record;
+  };
+  Lookup lookups[kAhead];
+  uint32_t left[kAhead];
+  size_t count = 0;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const uint64_t hash = hash_of(keys[i]);
+    Lookup& of = lookups[i];
+    of.shard = &at(shard_of_hash(hash));
+    rows[i] = nullptr;
+    if (of.shard->heads.empty()) continue;
+    of.head = &of.shard->heads[bucket_of(hash, of.shard->heads.size())];
+    __builtin_prefetch(of.head);
+    left[count++] = static_cast<uint32_t>(i);
+  }
+  const auto keep = [&](size_t& kept, uint32_t i) {
+    if (lookups[i].number == kNone) return;
+    __builtin_prefetch(&lookups[i].shard->pages[place_of(lookups[i].number).page]);
+    left[kept++] = i;
+  };
+  size_t kept = 0;
+  for (size_t l = 0; l < count; ++l) {
+    lookups[left[l]].number = *lookups[left[l]].head;
+    keep(kept, left[l]);
+  }
+  constexpr size_t kLine = 64;
+  for (count = std::exchange(kept, 0); count > 0; count = std::exchange(kept, 0)) {
+    for (size_t l = 0; l < count; ++l) {
+      Lookup& of = lookups[left[l]];
+      of.record = record_of(*of.shard, of.number);
+      __builtin_prefetch(of.record);
+      __builtin_prefetch(of.record + kLine);
+    }
+    for (size_t l = 0; l < count; ++l) {
+      const uint32_t i = left[l];
+      Lookup& of = lookups[i];
+      if (key_of(of.record) == keys[i]) {
+        rows[i] = of.record + header_bytes_;
+        continue;
+      }
+      of.number = next_of(of.record);
+      keep(kept, i);
+    }
+  }
 }
 
 void RecordTable::add_bucket(Shard& shard) {
@@ -148,6 +189,11 @@ std::byte* RecordTable::insert(uint64_t key) {
   ++shard.count;
   ++count_;
   return record + header_bytes_;
+}
+
+void RecordTable::reserve(int shard, uint32_t rows) {
+  ensure(at(shard).count == 0, "a shard with rows");
+  at(shard).heads.assign(2 * size_t{rows} / 3 + 1, kNone);
 }
 
 void RecordTable::relink(Shard& shard, uint64_t key, uint32_t number, uint32_t to) {

@@ -41,6 +41,8 @@ class RecordTable {
   void find(std::span<const uint64_t> keys, std::span<std::byte*> rows) const;
   /// Adds a row, whose memory is not initialized. The key must be absent.
   std::byte* insert(uint64_t key);
+  /// Sizes the index of an empty shard for a number of rows, so that adding them divides no bucket.
+  void reserve(int shard, uint32_t rows);
   /// Removes the row of a key; false if there is none. Another row may move to its place.
   bool erase(uint64_t key);
   /// Removes the rows of a shard for which `is_removed(key, row)`; gives how many. The others may
@@ -91,6 +93,8 @@ class RecordTable {
   Shard& at(int shard) { return shards_[static_cast<size_t>(shard)]; }
   const Shard& at(int shard) const { return shards_[static_cast<size_t>(shard)]; }
   std::byte* find(uint64_t key, uint64_t hash) const;
+  /// The rows of a few keys.
+  void find_some(std::span<const uint64_t> keys, std::span<std::byte*> rows) const;
   std::vector<uint32_t> sorted(int shard, bool is_signed) const;
   Place place_of(uint32_t number) const;
   uint32_t page_records(size_t page) const;
