@@ -63,7 +63,7 @@ void MemoryTable::insert(std::span<const uint64_t> keys, const std::byte* rows) 
 void MemoryTable::update(std::span<const uint64_t> keys, const Array& gradients,
                          const RowUpdate& inputs) {
   if (keys.empty()) return;
-  if (policy().waits()) drop_gone(keys);
+  drop_gone(keys);
   std::vector<std::byte*> rows(keys.size());
   records_.find(keys, rows);
   if (policy().waits()) {
@@ -80,8 +80,9 @@ void MemoryTable::update(std::span<const uint64_t> keys, const Array& gradients,
     for (std::byte* row : some) mark(row);
     return;
   }
-  for (const std::byte* row : rows)
-    ensure(row != nullptr, "table '", spec().path, "': an update of a key without a row");
+  std::vector<double> values;
+  for (size_t i = 0; i < keys.size(); ++i)
+    if (!rows[i]) rows[i] = add_row(keys[i], values);
   rules_.update(rows, gradients.raw(), inputs);
   for (std::byte* row : rows) mark(row);
 }
@@ -340,6 +341,97 @@ void MemoryTable::add(const TableContent& content, std::pair<int, int> shards) {
   });
 }
 
+namespace {
+
+/// The numbers of a state, before its records.
+struct StateHeader {
+  uint64_t seed = 0, record_bytes = 0, deleted = 0;
+  int64_t ended = 0, dropped_rows = 0, dropped_waiting = 0;
+  int32_t first_unswept = 0, last_unswept = 0;
+  uint32_t mark = 0, is_ending = 0;
+};
+
+template <class T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+// The number of rows of each shard, and then their keys and bytes.
+void write_records(const tables::RecordTable& records, size_t bytes,
+                   const RowTable::StateSink& sink) {
+  for (int shard = 0; shard < tables::kShards; ++shard) {
+    sink(bytes_of(static_cast<uint32_t>(records.count(shard))));
+    records.for_each(shard, [&](uint64_t key, const std::byte* row) {
+      sink(bytes_of(key));
+      sink({row, bytes});
+    });
+  }
+}
+
+void read_records(tables::RecordTable& records, size_t bytes, const RowTable::StateSource& source,
+                  const std::string& path) {
+  constexpr size_t kRead = size_t{64} << 10;
+  const size_t whole = sizeof(uint64_t) + bytes, most = std::max<size_t>(1, kRead / whole);
+  std::vector<std::byte> some;
+  for (int shard = 0; shard < tables::kShards; ++shard) {
+    uint32_t left = 0;
+    source(std::as_writable_bytes(std::span(&left, 1)));
+    constexpr uint32_t kMaxReserved = 1 << 20;  // more of a damaged file would not be there
+    if (left > 0) records.reserve(shard, std::min(left, kMaxReserved));
+    while (left > 0) {
+      const size_t count = std::min<size_t>(left, most);
+      some.resize(count * whole);
+      source(some);
+      for (const std::byte* at = some.data(); at != some.data() + some.size(); at += whole) {
+        uint64_t key = 0;
+        std::memcpy(&key, at, sizeof key);
+        if (tables::shard_of(key) != shard)
+          fail(ErrorCode::kModel, "table '", path, "': its state has a key of another shard");
+        std::memcpy(records.insert(key), at + sizeof key, bytes);
+      }
+      left -= static_cast<uint32_t>(count);
+    }
+  }
+}
+
+}  // namespace
+
+void MemoryTable::write_state(const StateSink& sink) const {
+  StateHeader header;
+  header.seed = rules_.seed();
+  header.record_bytes = state_bytes();
+  header.deleted = deleted_.size();
+  header.ended = ended_.value_or(0);
+  header.is_ending = ended_ ? 1 : 0;
+  header.dropped_rows = dropped_.rows;
+  header.dropped_waiting = dropped_.waiting;
+  header.first_unswept = unswept_.first;
+  header.last_unswept = unswept_.second;
+  header.mark = mark_;
+  sink(bytes_of(header));
+  sink(std::as_bytes(std::span(deleted_)));
+  write_records(records_, state_bytes(), sink);
+  write_records(waiting_, waiting_.row_bytes(), sink);
+}
+
+void MemoryTable::read_state(const StateSource& source) {
+  StateHeader header;
+  source(std::as_writable_bytes(std::span(&header, 1)));
+  if (header.record_bytes != state_bytes())
+    fail(ErrorCode::kModel, "table '", spec().path, "': its state is of another table");
+  clear(header.seed);
+  mark_ = header.mark;
+  if (header.is_ending) ended_ = header.ended;
+  unswept_ = {header.first_unswept, header.last_unswept};
+  dropped_ = {header.dropped_rows, header.dropped_waiting};
+  for (uint64_t i = 0; i < header.deleted; ++i)
+    source(std::as_writable_bytes(std::span(&deleted_.emplace_back(), 1)));
+  read_records(records_, state_bytes(), source, spec().path);
+  read_records(waiting_, waiting_.row_bytes(), source, spec().path);
+}
+
+void RowTable::write_state(const StateSink&) const {}
+void RowTable::read_state(const StateSource&) {}
 void RowTable::observe(std::span<const uint64_t>, std::span<const tables::KeyUse>, int64_t,
                        int64_t) {}
 void RowTable::begin_removal(int64_t, std::pair<int, int>) {}
@@ -392,7 +484,7 @@ void check_content(const TableSpec& spec, const TableContent& content, const std
            text(spec.dtype), str(shape));
   };
   check(weight, content.weight);
-  for (const auto& [name, values] : content.states) check(weight + "/" + name, values);
+  for (const auto& [name, values] : content.states) check(str(weight, "/", name), values);
   for (const auto& [name, values] : content.statistics)
     if (values.dtype != DType::kF32 || values.shape != Dims{content.keys.shape[0]})
       fail(ErrorCode::kModel, place, ": '", weight, "/", name, "' is ", described(values),

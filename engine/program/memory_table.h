@@ -27,6 +27,7 @@ class MemoryTable final : public RowTable {
   uint64_t payload_bytes() const override;
   void read(std::span<const uint64_t> keys, MissingRow missing, std::byte* rows) const override;
   void insert(std::span<const uint64_t> keys, const std::byte* rows = nullptr) override;
+  bool update_adds() const override { return true; }
   void update(std::span<const uint64_t> keys, const Array& gradients,
               const RowUpdate& inputs) override;
   void observe(std::span<const uint64_t> keys, std::span<const tables::KeyUse> uses, int64_t step,
@@ -46,6 +47,9 @@ class MemoryTable final : public RowTable {
                             int64_t step) const override;
   void begin_changes() override;
   void clear(uint64_t seed) override;
+  bool has_state() const override { return true; }
+  void write_state(const StateSink& sink) const override;
+  void read_state(const StateSource& source) override;
   void add(const TableContent& content, std::pair<int, int> shards) override;
 
  private:
@@ -69,6 +73,11 @@ class MemoryTable final : public RowTable {
   /// Notes that a row has changed since the last save.
   void mark(std::byte* row) const;
   bool is_changed(const std::byte* row) const;
+
+  /// Bytes of a record from its weights on.
+  size_t state_bytes() const {
+    return records_.further_at() + rules_.column_bytes() + (tracks_changes() ? sizeof mark_ : 0);
+  }
 
   RowRecords rules_;
   /// Columns of the format are the further bytes, and then the mark of the last change.

@@ -59,9 +59,11 @@ class RowTable {
   /// MissingRow::kInitial, so that first rows are not computed again; null: nothing.
   /// Nothing where keys wait for rows: `observe` adds them.
   virtual void insert(std::span<const uint64_t> keys, const std::byte* rows = nullptr) = 0;
+  /// Whether `update` adds the rows of keys that the table lacks.
+  virtual bool update_adds() const { return false; }
   /// Updates the rows of distinct keys by their gradients [keys, width] of the table's dtype. Other
-  /// rows and their states stay as they are. The keys must be in the table, except that of one
-  /// whose keys wait for rows those without are passed over.
+  /// rows and their states stay as they are. The keys must be in the table unless `update_adds`,
+  /// except that of one whose keys wait for rows those without are passed over.
   virtual void update(std::span<const uint64_t> keys, const Array& gradients,
                       const RowUpdate& inputs) = 0;
 
@@ -108,6 +110,16 @@ class RowTable {
   virtual void begin_changes() {}
   /// Empties the table; rows that are added from now on are a function of `seed`.
   virtual void clear(uint64_t seed) = 0;
+
+  // The whole state as bytes, for a process that continues exactly.
+  /// Whether the kind can do it.
+  virtual bool has_state() const { return false; }
+  using StateSink = std::function<void(std::span<const std::byte>)>;
+  /// Fills the bytes with the next ones; throws if there are not enough.
+  using StateSource = std::function<void(std::span<std::byte>)>;
+  virtual void write_state(const StateSink& sink) const;
+  /// Of an empty table of the same declaration. kModel if it is of another one.
+  virtual void read_state(const StateSource& source);
   /// Adds the rows of shards [first, second) of a content that was checked (`check_content`);
   /// states that it lacks have their initial values. The keys must be absent.
   virtual void add(const TableContent& content, std::pair<int, int> shards) = 0;
