@@ -277,9 +277,9 @@ paddle_room(lang DEPENDS base config tensor ops ir autograd runtime
 paddle_room(graph DEPENDS base config tensor formats LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(data DEPENDS base config tensor formats text graph
   LIBRARIES nlohmann_json::nlohmann_json)
-# Rows of tables are found in each step.
+# Rows of tables are found, sent and added in each step.
 set_source_files_properties(
-  ${CMAKE_SOURCE_DIR}/engine/program/memory_table.cc
+  ${CMAKE_SOURCE_DIR}/engine/program/memory_table.cc ${CMAKE_SOURCE_DIR}/engine/ps/merge.cc
   ${CMAKE_SOURCE_DIR}/engine/tables/record_table.cc PROPERTIES
   COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>"
   SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
@@ -300,6 +300,7 @@ paddle_room(plugin
   DEPENDS base config comm op_schema tensor ops ir compiler partition runtime lang data
           program)
 target_compile_definitions(paddle_plugin PRIVATE PADDLE_VERSION="${PROJECT_VERSION}")
+paddle_room(ps DEPENDS base comm program tables)
 paddle_room(convert DEPENDS base config tensor ops runtime formats onnx program
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(infer DEPENDS base tensor ir runtime formats decoding text onnx data program

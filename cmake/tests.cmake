@@ -46,7 +46,7 @@ set(PADDLE_TEST_ROOMS_runtime paddle_autograd)
 # The rooms whose unit tests and fuzz seeds run under sanitizers with every change: those that read
 # files or exchange messages. The target sanitized_tests builds them; a program that is not built
 # has no tests, and the label `sanitized` chooses the fuzz seeds.
-set(PADDLE_SANITIZED_ROOMS base tensor config comm formats metrics decoding tables text graph data)
+set(PADDLE_SANITIZED_ROOMS base tensor config comm formats metrics decoding tables text graph data ps)
 add_custom_target(sanitized_tests)
 foreach(room IN LISTS PADDLE_ROOMS)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${room}/*_test.cc)
@@ -121,8 +121,9 @@ set(PADDLE_FUZZ_ROOMS_http formats)
 set(PADDLE_FUZZ_ROOMS_rendezvous comm)
 set(PADDLE_FUZZ_ROOMS_plugin plugin)
 set(PADDLE_FUZZ_ROOMS_segments tables)
+set(PADDLE_FUZZ_ROOMS_frames ps)
 foreach(subject safetensors npz onnx tokenizer gguf jinja pickle hdf5 paddle grammar sound records
-        image module config program rules http dataset rendezvous plugin segments graph)
+        image module config program rules http dataset rendezvous plugin segments graph frames)
   set(program fuzz_${subject})
   add_executable(${program} tests/fuzz/${subject}_fuzz.cc tests/fuzz/fuzz_target.cc)
   target_include_directories(${program} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
@@ -190,6 +191,9 @@ if(TARGET paddle_shared)
     target_link_libraries(bench_${name} PRIVATE paddle_shared paddle_flags)
   endforeach()
 endif()
+
+add_executable(bench_table_servers EXCLUDE_FROM_ALL tests/bench/table_servers.cc)
+target_link_libraries(bench_table_servers PRIVATE paddle_ps paddle_flags)
 
 # Plug-ins that are built with other headers than today's, and one with a device.
 set(PADDLE_PLUGIN_CLIENTS ${CMAKE_BINARY_DIR}/plugin_clients)

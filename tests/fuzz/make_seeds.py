@@ -898,6 +898,55 @@ def graph_files():
         yield "t-" + name, b"t" + text.encode("latin-1")
 
 
+# ---- frames of tables ----------------------------------------------------------------------------
+
+
+def frame_files():
+    """An odd first byte and messages, or an even one and frames; see frames_fuzz.cc."""
+    OPEN, ASK, PUSH, SQUARES, UPDATE, DAY, FINISH, MARK, LOAD, ADD, LOADED, COUNT, CONTENT, SAVE, BYE = (
+        2, 3, 5, 6, 8, 10, 11, 13, 14, 15, 17, 18, 20, 22, 24)
+
+    def crc32c(data):
+        crc = 0xFFFFFFFF
+        for byte in data:
+            crc ^= byte
+            for _ in range(8):
+                crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+        return crc ^ 0xFFFFFFFF
+
+    def frame(kind, body=b"", flags=0, length=None, sequence=1, magic=b"PPS1"):
+        head = magic + struct.pack("<HHIIIQII", kind, flags, 0, 0, 0, sequence, 0, len(body) if length is None else length)
+        return head + struct.pack("<I", crc32c(head + body)) + body
+
+    def message(kind, body=b"", lane=0, worker=0, sequence=1):
+        return bytes([kind - 1, 0, lane, worker, sequence, len(body)]) + body
+
+    keys = [[], []]
+    for key in range(20):
+        keys[mix64(key) >> 63].append(key)
+    push = struct.pack("<IBQQ4Q", 0, 1, 2, 4, *keys[0][:4]) + struct.pack("<4f", 1, 2, 3, 4) + struct.pack("<6d", 1, 1, 0, 2, 2, 1)
+    ask = struct.pack("<QIBQ3Q", 0, 0, 1, 3, *keys[0][:3])
+    update = struct.pack("<dqqBdId", 0.1, 1, 0, 1, 2.0, 0, 0.5)
+    step = b"".join(message(kind, body, worker=worker) for kind, body in ((ASK, ask), (PUSH, push), (SQUARES, b""), (UPDATE, update))
+                    for worker in (0, 1))
+    content = (b"\x08" + struct.pack("<QqQ", 1, 1, keys[0][0]) + b"\x0f" + struct.pack("<Qqqff", 2, 1, 2, 1, 2)
+               + struct.pack("<QQ", 0, 0))
+    files = struct.pack("<QB", 0, 0) + struct.pack("<q", 1) + struct.pack("<Q", 4) + b"save"
+    yield "step", b"\x01" + step + message(COUNT, struct.pack("<Q", 1)) + message(CONTENT, struct.pack("<QBB", 1, 0, 1))
+    yield "day", b"\x01" + step + b"".join(message(kind, body, worker=worker, sequence=number)
+        for number, kind, body in ((2, DAY, struct.pack("<q", 9)), (3, FINISH, b""), (3, MARK, struct.pack("<I", 0))) for worker in (0, 1))
+    yield "load", b"\x01" + b"".join(message(LOAD, struct.pack("<Q", 5), worker=worker) for worker in (0, 1)) + message(
+        ADD, struct.pack("<IB", 0, 0) + content) + b"".join(message(LOADED, worker=worker, sequence=2) for worker in (0, 1))
+    yield "save", b"\x01" + message(SAVE, files) + message(SAVE, files[:-4] + b"../x") + message(BYE) + message(BYE, worker=1)
+    yield "lists", b"\x01" + message(ASK, struct.pack("<QIBQ", 0, 0, 1, HUGE)) + message(PUSH, struct.pack("<IBQQ", 0, 1, HUGE, 1)) + message(
+        OPEN, b"\xff" * 80)
+    yield "frames", b"\x00" + frame(ASK, ask) + frame(PUSH, push, flags=1) + frame(PUSH, b"") + frame(BYE)
+    yield "long", b"\x00" + frame(ASK, ask, length=0x7FFFFFFF)
+    yield "kind", b"\x00" + frame(999) + frame(ASK, flags=6)
+    yield "magic", b"\x00" + frame(ASK, magic=b"PPS9")
+    yield "checksum", b"\x00" + frame(ASK, ask)[:-1] + b"\x00"
+
+
 def main():
     folder = sys.argv[1]
     for subject, files in (("onnx", list(good_models()) + list(hostile_models())), ("safetensors", safetensors_files()), ("npz", npz_files(folder)),
@@ -906,7 +955,8 @@ def main():
                            ("image", list(image_files())), ("module", module_files()), ("config", config_files()),
                            ("program", program_files()), ("rules", rule_files()), ("http", list(http_files())),
                            ("rendezvous", list(rendezvous_files())), ("plugin", list(plugin_files())),
-                           ("segments", list(segment_files())), ("graph", list(graph_files()))):
+                           ("segments", list(segment_files())), ("graph", list(graph_files())),
+                           ("frames", list(frame_files()))):
         os.makedirs(os.path.join(folder, subject), exist_ok=True)
         for name, content in files:
             with open(os.path.join(folder, subject, name), "wb") as f:
