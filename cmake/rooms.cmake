@@ -307,7 +307,7 @@ paddle_room(infer DEPENDS base tensor ir runtime formats decoding text onnx data
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(train
   DEPENDS base config tensor ops ir autograd compiler comm partition runtime formats metrics optim
-          tables lang plugin data program convert quant_common infer
+          tables lang plugin data program ps convert quant_common infer
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(llm DEPENDS base config tensor ops ir runtime formats decoding text program convert)
 paddle_embed_text(serve chat_page.html chat_page.h kChatPage)

@@ -233,16 +233,39 @@ struct Shared {
   std::vector<double> keys, weight, moment, read;
   double squares = 0;
 };
-Shared train_shared(int ranks, bool announces, const std::function<double(int64_t)>& gradient) {
+/// `servers`: those that keep the rows, with seven lanes; 0: the ranks do.
+Shared train_shared(int ranks, bool announces, const std::function<double(int64_t)>& gradient,
+                    int servers = 0) {
   constexpr int64_t kSamples = 13, kKeys = 3;
   program::ParameterStore store;
   store.seed = 3;
   const auto adagrad = rule("adagrad");
+  const TableOpening opening{.rule = adagrad};
+  std::optional<ps::LocalServers> local;
+  if (servers > 0) {
+    ps::ServerOptions options;
+    options.servers = servers;
+    options.lanes = 7;
+    options.open = [opening](program::TableSpec declared, uint64_t seed) {
+      return opening.open(std::move(declared), seed);
+    };
+    local.emplace(options, ranks);
+  }
+  const auto connect_as = [&](int rank) -> Tables::Connect {
+    if (!local) return nullptr;
+    return [&, rank] {
+      ps::ClientOptions options;
+      options.place = {
+          .worker = rank, .workers = ranks, .session = 1, .servers = servers, .lanes = 7};
+      return std::make_unique<ps::Client>(std::move(options), local->link(rank));
+    };
+  };
   Shared out;
   std::vector<std::vector<double>> reads(static_cast<size_t>(ranks));
   comm::simulate(ranks, [&](const std::shared_ptr<comm::Communicator>& communicator) {
     const int64_t rank = communicator->rank();
-    Tables tables(store, adagrad, "", ranks > 1 ? communicator : nullptr);
+    Tables tables(store, opening, "", ranks > 1 ? communicator : nullptr,
+                  connect_as(communicator->rank()));
     tables.open(spec(DType::kF64));
     // One rank may have no samples.
     const int64_t begin = kSamples * rank / ranks, end = kSamples * (rank + 1) / ranks;
@@ -311,6 +334,21 @@ TEST(Tables, AnnouncedKeysChangeNoBits) {
   }
 }
 
+TEST(Tables, OnServersHaveTheBitsOfThoseInRanks) {
+  const auto fractions = [](int64_t i) { return std::sin(static_cast<double>(i)) / 3; };
+  for (const int ranks : {1, 2, 3, 16})
+    for (const bool announces : {false, true})
+      for (const int servers : {1, 2, 5}) {
+        const Shared in_ranks = train_shared(ranks, false, fractions),
+                     on_servers = train_shared(ranks, announces, fractions, servers);
+        EXPECT_EQ(on_servers.keys, in_ranks.keys) << ranks;
+        EXPECT_EQ(on_servers.weight, in_ranks.weight) << ranks;
+        EXPECT_EQ(on_servers.moment, in_ranks.moment) << ranks;
+        EXPECT_EQ(on_servers.read, in_ranks.read) << ranks;
+        EXPECT_EQ(on_servers.squares, in_ranks.squares) << ranks;
+      }
+}
+
 TEST(TableKinds, AreAddedWhileTheProgramRuns) {
   // A kind that counts what it opens.
   static int opened = 0;
@@ -323,10 +361,10 @@ TEST(TableKinds, AreAddedWhileTheProgramRuns) {
                       }}},
                     {"plugin.yaml", 2});
   program::ParameterStore store;
-  Tables counted(store, rule("sgd"), "", nullptr, {"counted"});
+  Tables counted(store, {.rule = rule("sgd"), .kind = {"counted"}}, "", nullptr);
   counted.open(spec());
   EXPECT_EQ(opened, 1);
-  Tables unknown(store, rule("sgd"), "", nullptr, {"nowhere"});
+  Tables unknown(store, {.rule = rule("sgd"), .kind = {"nowhere"}}, "", nullptr);
   try {
     unknown.open(spec());
     FAIL() << "expected an error";

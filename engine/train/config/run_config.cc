@@ -156,6 +156,9 @@ Schema make_schema() {
   add_feature_keys(train);
   s.add("train", Spec::map(train).fallback("{}").doc("length of the run, evaluation, checkpoints"));
   s.add("tables", table_policies_spec());
+  s.add("parameter_server", Spec::map(parameter_server_schema())
+                                .fallback("{}")
+                                .doc("which processes have the rows of tables"));
   s.add("precision",
         Spec::word({"float32", "float64", "bfloat16", "bf16", "float16", "f16", "fp16"})
             .fallback("float32")
@@ -554,6 +557,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
     config.table_policies = read_table_policies(s, diagnostics);
     config.table_day = read_interval(train, "train", "table_day");
     config.table_deltas = train.integer("table_deltas");
+    config.parameter_server = read_parameter_server(s.section("parameter_server"), diagnostics);
   });
   config.adapt_threads = train.boolean("adapt_threads");
   if (config.adapt_threads && (config.deterministic || config.compile.exact))

@@ -17,6 +17,7 @@
 #include "train/config/features.h"
 #include "train/config/optimizer_config.h"
 #include "train/config/parallel_config.h"
+#include "train/config/parameter_server.h"
 #include "train/step/distillation.h"
 #include "train/step/step.h"
 #include "train/tables/table_policy.h"
@@ -63,6 +64,7 @@ struct RunConfig {
   bool adapt_threads = false;      ///< SessionOptions::adapt_threads
   KindChoice tables = {"memory"};  ///< where the rows of tables are kept (table_kinds)
   std::vector<TablePolicy> table_policies;
+  ParameterServer parameter_server;
   Interval table_day;        ///< after which a day of the tables is over
   int64_t table_deltas = 0;  ///< checkpoints with changed rows only between whole ones
   std::string kernel_table;  ///< file of kernel choices, or ""

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <numeric>
 #include <set>
 
@@ -19,8 +18,6 @@
 
 namespace paddle::train {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// Without micro-batches of weight 0, whose own mean over nothing is not a number.
 void leave_out_empty(std::vector<std::vector<Array>>& micro_batches, std::vector<double>& weights) {

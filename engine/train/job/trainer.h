@@ -14,6 +14,7 @@
 #include "program/checkpoint.h"
 #include "tables/segments.h"
 #include "train/config/run_config.h"
+#include "train/job/servers.h"
 #include "train/session/memory_plan.h"
 
 namespace paddle::train {
@@ -44,6 +45,9 @@ struct TrainOptions {
   /// this share of all steps; 0: not before. A run that is resumed continues from there.
   int64_t until_step = 0;
   double until_share = 0;
+  /// Those of a run that keeps the rows of tables on servers; nothing: a run of one process has
+  /// them itself.
+  std::optional<ServersOfRun> servers;
   std::string version;  ///< of the program and what it computes with; the same on all ranks
 };
 

@@ -134,6 +134,8 @@ class Trainer::Impl {
   void check_record(const std::vector<ConfigChange>& changes);
   /// Rejects batches that occur in the run and that the model cannot take.
   void check_batches();
+  /// Lets the session reach the servers of its tables, if it has some.
+  void open_servers(SessionOptions& options);
   std::vector<Dims> batch_shapes(const data::Loader& loader, int64_t samples) const;
   /// The updates of the whole run; kEndless if passes of data decide.
   int64_t total_steps() const;

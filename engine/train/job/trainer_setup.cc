@@ -56,6 +56,21 @@ std::vector<FieldType> sample_types(const std::vector<data::Field>& fields) {
 
 }  // namespace
 
+void Trainer::Impl::open_servers(SessionOptions& options) {
+  if (!config_.parameter_server.on_servers) return;
+  // A run of one process has them itself.
+  if (!options_.servers && communicator_->size() == 1)
+    options_.servers = servers_in_process(config_, 1, options_.output);
+  if (!options_.servers)
+    fail(ErrorCode::kUsage,
+         "parameter_server.placement: the run has no servers; start it by paddle-launch --servers "
+         "N, or set PADDLE_SERVER_ADDRESSES to those of `paddle ps serve`");
+  options.connect_servers = [this] {
+    return connect_to_servers(*options_.servers, config_, *communicator_,
+                              [this](const std::string& line) { observer_.note(line); });
+  };
+}
+
 std::vector<Dims> Trainer::Impl::batch_shapes(const data::Loader& loader, int64_t samples) const {
   std::vector<Dims> shapes;
   for (const Dims& sample : loader.sample_shapes()) {
@@ -175,9 +190,8 @@ MemoryPlan Trainer::Impl::prepare() {
   options.overlap = config_.parallel.overlap;
   options.collective_form = config_.parallel.collectives;
   options.communicator = communicator_;
-  options.table_kind = config_.tables;
-  options.table_policies = config_.table_policies;
-  options.table_deltas = config_.table_deltas;
+  options.tables = table_opening(config_);
+  open_servers(options);
   options.observe = options_.observe;
   if (!options_.dump_ir.empty())
     options.observe = runtime::dump_stages(options_.dump_ir, config_.exported().name);
@@ -186,6 +200,7 @@ MemoryPlan Trainer::Impl::prepare() {
   });
   store_.initializes_random = !options_.dry_run;
   session_ = std::make_unique<Session>(step_, std::move(types), store_, options);
+  session_->tables().set_folder(options_.output);
   session_->prepare();
   open_running_statistics();
   if (config_.quantization) config_.quantization->check_rules();

@@ -113,8 +113,8 @@ TrainResult Trainer::Impl::finish_run() {
 
 void Trainer::Impl::announce_next(int64_t total) {
   // Of micro-batches only the step itself knows which ones count.
-  const bool shares = communicator_->size() > 1 && !session_->tables().empty();
-  if (!shares || config_.accumulate > 1 || state_.step + 1 >= total) return;
+  if (!session_->tables().are_shared() || config_.accumulate > 1 || state_.step + 1 >= total)
+    return;
   if (const data::Batch* const next = loader_->peek()) session_->announce({&next->arrays, 1});
 }
 

@@ -204,7 +204,7 @@ void Session::read_tables(StepFunction kind, std::span<const std::vector<Array>>
 }
 
 void Session::announce(std::span<const std::vector<Array>> micro_batches) {
-  if (tables_.empty() || context_.options.mesh.size() == 1) return;
+  if (!tables_.tables().are_shared()) return;
   const StepFunction kind =
       compiler_.accumulates() ? StepFunction::kAccumulate : StepFunction::kTrain;
   std::vector<TableUse> uses;

@@ -14,8 +14,9 @@
 #include "partition/partition.h"
 #include "partition/schedule.h"
 #include "program/parameter_store.h"
+#include "ps/client.h"
 #include "train/step/step.h"
-#include "train/tables/table_policy.h"
+#include "train/tables/table_opening.h"
 
 namespace paddle::runtime {
 struct Profile;
@@ -63,9 +64,10 @@ struct SessionOptions {
   /// Whether full buckets are summed in a thread of their own; nothing: where that leaves time.
   std::optional<bool> overlap;
   comm::CollectiveForm collective_form = comm::CollectiveForm::kTree;
-  KindChoice table_kind = {"memory"};  ///< where the rows of tables are kept (table_kinds)
-  std::vector<TablePolicy> table_policies;
-  int64_t table_deltas = 0;                          ///< Tables::set_deltas
+  /// Of tables; without a rule they are trained by that of the step.
+  TableOpening tables;
+  /// To the servers that have the rows of tables, where the ranks do not.
+  std::function<std::unique_ptr<ps::Client>()> connect_servers;
   std::shared_ptr<comm::Communicator> communicator;  ///< null: one rank
   /// For collective operations; null: one rank.
   comm::Collectives* collectives() const {

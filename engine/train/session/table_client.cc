@@ -22,6 +22,12 @@ std::string rejection_of(const SessionContext& context) {
   return context.step->tables_rejection();
 }
 
+TableOpening opening_of(const SessionContext& context) {
+  TableOpening out = context.options.tables;
+  out.rule = context.step->definition().optimizers.front().optimizer;
+  return out;
+}
+
 /// The fields of the data that policies count.
 std::set<std::string> fields_of(const std::vector<TablePolicy>& policies) {
   std::set<std::string> out;
@@ -49,11 +55,10 @@ size_t TableClient::field_index(const std::string& name) const {
 
 TableClient::TableClient(const SessionContext& context)
     : context_(context),
-      tables_(context.store, context.step->definition().optimizers.front().optimizer,
-              rejection_of(context), context.has_ranks() ? context.options.communicator : nullptr,
-              context.options.table_kind, context.options.table_policies) {
-  tables_.set_deltas(context.options.table_deltas);
-  for (const std::string& name : fields_of(context.options.table_policies)) field_index(name);
+      tables_(context.store, opening_of(context), rejection_of(context),
+              context.has_ranks() ? context.options.communicator : nullptr,
+              context.options.connect_servers) {
+  for (const std::string& name : fields_of(context.options.tables.policies)) field_index(name);
 }
 
 void TableClient::connect(program::ParameterBinding& ports, const StepInputs& inputs,
@@ -61,7 +66,7 @@ void TableClient::connect(program::ParameterBinding& ports, const StepInputs& in
   std::optional<std::map<std::string, Array>> numbers;
   if (context_.options.eager && trains(kind)) {
     numbers.emplace();
-    for (const std::string& name : fields_of(context_.options.table_policies))
+    for (const std::string& name : fields_of(context_.options.tables.policies))
       (*numbers)[name] = inputs.fields.at(name).array();
   }
   tables_.set_fields(std::move(numbers));

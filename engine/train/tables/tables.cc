@@ -22,38 +22,14 @@ void Tables::open(const program::TableSpec& spec) {
   if (!rejection_.empty()) fail(ErrorCode::kConfig, "sparse_embedding: ", rejection_);
   const auto known = tables_.find(spec.path);
   if (known == tables_.end()) {
-    const TablePolicy* const policy = policy_of(spec.path);
-    const KindChoice& chosen = policy && policy->store ? *policy->store : kind_;
-    const auto kind = program::table_kinds().find(chosen.name);
-    if (!kind)
-      fail(ErrorCode::kConfig, "tables: there is no kind of table '", chosen.name,
-           "', expected one of ", join(program::table_kinds().names(), ", "));
-    program::TableSpec wanted = spec;
-    wanted.tracks_changes = most_deltas_ > 0;
-    if (policy) {
-      wanted.policy = policy->policy;
-      if (policy->init) wanted.init = *policy->init;
-      if (policy->key && *policy->key != spec.key)
-        fail(ErrorCode::kConfig, "tables: '", policy->pattern, "' states ", text(*policy->key),
-             " keys, and the keys of the table '", spec.path, "' are ", text(spec.key),
-             "; the type of a table is that of its field");
-    }
-    if ((wanted.policy.observes() || wanted.policy.row_moment) && chosen.name != "memory")
-      fail(ErrorCode::kConfig, "tables: the table '", spec.path,
-           "' has an entry, statistics, eviction or a sum of squares for each row, which the kind ",
-           chosen.name, " does not have; expected memory");
-    if (wanted.policy.wide_columns >= spec.width)
-      fail(ErrorCode::kConfig, "tables: wide.dim is ", wanted.policy.wide_columns, ", the table '",
-           spec.path, "' has ", spec.width, " columns, of which at least one is not wide");
-    std::unique_ptr<RowTable> table =
-        kind->open(std::move(wanted), rule_of(policy), store_.seed, chosen.options);
+    std::unique_ptr<RowTable> table = opening_.open(spec, store_.seed);
     Entry& entry = tables_[spec.path];
     entry.table = std::move(table);
-    entry.declared = spec.init;
+    entry.declared = spec;
     return;
   }
-  const program::TableSpec& first = known->second.table->spec();
-  const std::string begin = known->second.declared.text();
+  const program::TableSpec& first = known->second.declared;
+  const std::string begin = first.init.text();
   if (first.width != spec.width || begin != spec.init.text())
     fail(ErrorCode::kConfig, "sparse_embedding: the table '", spec.path, "' has rows of ",
          first.width, " that begin as ", begin, " elsewhere, here of ", spec.width, " as ",
@@ -61,26 +37,6 @@ void Tables::open(const program::TableSpec& spec) {
   if (first.key != spec.key)
     fail(ErrorCode::kConfig, "sparse_embedding: the table '", spec.path, "' has ", text(first.key),
          " keys elsewhere, here ", text(spec.key));
-}
-
-const TablePolicy* Tables::policy_of(const std::string& path) const {
-  for (const TablePolicy& each : policies_)
-    if (matches_pattern(each.pattern, path)) return &each;
-  return nullptr;
-}
-
-std::shared_ptr<const optim::Optimizer> Tables::rule_of(const TablePolicy* policy) const {
-  if (!policy || !policy->optimizer) return rule_;
-  const TableOptimizer& own = *policy->optimizer;
-  const double base = rule_->options().lr;
-  if (base == 0 && own.lr > 0)
-    fail(ErrorCode::kConfig, "tables: the rate of '", policy->pattern,
-         "' follows that of the config's optimizer, whose lr is 0");
-  optim::OptimizerOptions options{
-      .rule = own.rule, .lr = base, .weight_decay = own.weight_decay, .groups = {{}}};
-  options.groups[0].match = {"*"};
-  options.groups[0].lr = own.lr;
-  return std::make_shared<optim::Optimizer>(std::move(options));
 }
 
 void Tables::add_numbers(TableUse& use,
@@ -105,7 +61,7 @@ void Tables::add_numbers(TableUse& use,
 }
 
 bool Tables::is_trained(const std::string& path) const {
-  return !rule_->is_frozen(table_weight(path));
+  return !opening_.rule->is_frozen(table_weight(path));
 }
 
 MissingRow Tables::missing_of(const std::string& path) const {
@@ -163,7 +119,8 @@ size_t Tables::add(const TableUse& use) {
 }
 
 void Tables::announce(const std::vector<TableUse>& next) {
-  if (exchange_.ranks() == 1) return;
+  if (is_local()) return;
+  drop_answers();
   for (auto& [path, entry] : tables_) entry.next = {};
   next_uses_.clear();
   for (const TableUse& use : next)
@@ -173,7 +130,7 @@ void Tables::announce(const std::vector<TableUse>& next) {
 }
 
 void Tables::fetch(bool announced) {
-  if (exchange_.ranks() == 1) {
+  if (is_local()) {
     for (auto& [path, entry] : tables_) {
       StepKeys& keys = entry.now;
       const auto some = keys.index.keys().subspan(keys.fetched);
@@ -193,6 +150,12 @@ void Tables::fetch(bool announced) {
       entry.now = std::move(entry.next);
       entry.next = {};
     }
+    if (client_) take_rows(&Entry::now, announced_ticket_);
+    return;
+  }
+  if (connect()) {
+    finish_event();
+    take_rows(&Entry::now, ask_servers(&Entry::now));
     return;
   }
   const RankMessages sent = questions(&Entry::now);
@@ -201,23 +164,44 @@ void Tables::fetch(bool announced) {
   answer(&Entry::now);
 }
 
-RankMessages Tables::questions(Which which) {
-  const auto ranks = static_cast<size_t>(exchange_.ranks());
-  RankMessages out(ranks);
+void Tables::divide_keys(Which which) {
+  const auto owners = static_cast<size_t>(client_ ? client_->lanes() : exchange_.ranks());
   for (auto& [path, entry] : tables_) {
     StepKeys& keys = entry.*which;
     const auto all = keys.index.keys();
-    keys.sent.assign(ranks, {});
-    keys.sent_counting.assign(ranks, 0);
-    std::vector<size_t> owners(all.size());
+    keys.sent.assign(owners, {});
+    keys.sent_counting.assign(owners, 0);
+    std::vector<size_t> owner(all.size());
     for (size_t i = 0; i < all.size(); ++i)
-      owners[i] = static_cast<size_t>(exchange_.owner_of(all[i]));
+      owner[i] =
+          static_cast<size_t>(client_ ? client_->lane_of(all[i]) : exchange_.owner_of(all[i]));
     for (const char counts : {1, 0})
       for (size_t i = 0; i < all.size(); ++i) {
         if (keys.counts[i] != counts) continue;
-        keys.sent[owners[i]].push_back(static_cast<int64_t>(i));
-        if (counts) ++keys.sent_counting[owners[i]];
+        keys.sent[owner[i]].push_back(static_cast<int64_t>(i));
+        if (counts) ++keys.sent_counting[owner[i]];
       }
+    // In the order in which owners add them.
+    const bool is_signed = entry.table->spec().key == DType::kI64;
+    const auto place = [&](int64_t number) {
+      const uint64_t key = all[static_cast<size_t>(number)];
+      return std::pair(tables::shard_of(key), tables::ordered(key, is_signed));
+    };
+    for (size_t i = 0; i < owners; ++i) {
+      const auto counting = keys.sent[i].begin() + static_cast<ptrdiff_t>(keys.sent_counting[i]);
+      std::sort(keys.sent[i].begin(), counting,
+                [&](int64_t a, int64_t b) { return place(a) < place(b); });
+    }
+  }
+}
+
+RankMessages Tables::questions(Which which) {
+  const auto ranks = static_cast<size_t>(exchange_.ranks());
+  divide_keys(which);
+  RankMessages out(ranks);
+  for (auto& [path, entry] : tables_) {
+    const StepKeys& keys = entry.*which;
+    const auto all = keys.index.keys();
     for (size_t owner = 0; owner < ranks; ++owner) {
       const uint64_t counts[] = {keys.sent_counting[owner], keys.sent[owner].size()};
       append(out[owner], std::span<const uint64_t>(counts));
@@ -332,13 +316,6 @@ void add_rows(const Array& rows, const Array& numbers, Array& sums) {
   }
 }
 
-template <class T>
-void add_row(std::byte* to, const std::byte* from, int64_t width) {
-  auto* const sum = reinterpret_cast<T*>(to);
-  const auto* const more = reinterpret_cast<const T*>(from);
-  for (int64_t k = 0; k < width; ++k) sum[k] += more[k];
-}
-
 }  // namespace
 
 void Tables::add_gradients(size_t use, const Array& gradients) {
@@ -368,16 +345,17 @@ void Tables::push() {
   if (pushed_) return;
   pushed_ = true;
   const auto ranks = static_cast<size_t>(exchange_.ranks());
-  if (ranks == 1) {
+  if (client_) return push_to_servers();
+  if (is_local()) {
     for (auto& [path, entry] : tables_) {
       if (!entry.has_gradient) continue;
       const auto keys = entry.now.index.keys();
       const int64_t count = entry.sums.shape[0];
-      entry.merged_keys.assign(keys.begin(), keys.begin() + count);
-      entry.merged = std::move(entry.sums);
+      entry.merged.keys.assign(keys.begin(), keys.begin() + count);
+      entry.merged.gradients = std::move(entry.sums);
       if (!observes(entry)) continue;
-      entry.merged_uses = entry.now.uses;
-      entry.merged_uses.resize(static_cast<size_t>(count));
+      entry.merged.uses = entry.now.uses;
+      entry.merged.uses.resize(static_cast<size_t>(count));
     }
     return;
   }
@@ -419,93 +397,28 @@ void Tables::push() {
 }
 
 void Tables::merge(Entry& entry, const RankMessages& gradients, std::vector<size_t>& at) const {
-  struct Part {
-    int shard;
-    uint64_t order, key;
-    size_t rank;
-    const std::byte* row;
-    tables::KeyUse use;
-  };
-  const program::TableSpec& spec = entry.table->spec();
-  const bool is_signed = spec.key == DType::kI64;
-  const size_t bytes = row_bytes(entry), ranks = gradients.size();
-  std::vector<Part> parts;
-  for (size_t rank = 0; rank < ranks; ++rank) {
+  std::vector<ps::PushedRows> pushed;
+  for (size_t rank = 0; rank < gradients.size(); ++rank) {
     const size_t count = entry.now.asked_counting[rank];
-    const std::byte* const uses = gradients[rank].data() + at[rank] + count * bytes;
-    for (size_t i = 0; i < count; ++i) {
-      const uint64_t key = entry.now.asked[rank][i];
-      Part& part =
-          parts.emplace_back(Part{tables::shard_of(key), tables::ordered(key, is_signed), key, rank,
-                                  gradients[rank].data() + at[rank], tables::KeyUse{}});
-      if (observes(entry)) std::memcpy(&part.use, uses + i * sizeof part.use, sizeof part.use);
-      at[rank] += bytes;
-    }
-    if (observes(entry)) at[rank] += count * sizeof(tables::KeyUse);
+    ps::PushedRows& part = pushed.emplace_back();
+    part.keys = std::span(entry.now.asked[rank]).first(count);
+    part.rows = gradients[rank].data() + at[rank];
+    at[rank] += count * row_bytes(entry);
+    if (!observes(entry)) continue;
+    part.uses = gradients[rank].data() + at[rank];
+    at[rank] += count * sizeof(tables::KeyUse);
   }
-  std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
-    return std::tie(a.shard, a.order, a.rank) < std::tie(b.shard, b.order, b.rank);
-  });
-  entry.merged_keys.clear();
-  entry.merged_uses.clear();
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (i == 0 || parts[i].key != parts[i - 1].key) {
-      entry.merged_keys.push_back(parts[i].key);
-      entry.merged_uses.emplace_back();
-    }
-    entry.merged_uses.back() += parts[i].use;
-  }
-  entry.merged =
-      Array::empty(spec.dtype, {static_cast<int64_t>(entry.merged_keys.size()), spec.width});
-  auto* to = static_cast<std::byte*>(entry.merged.raw());
-  // The tree of the ranks, without those that have no gradient.
-  std::vector<std::byte> copies(ranks * bytes);
-  std::vector<char> there(ranks);
-  for (size_t i = 0; i < parts.size(); to += bytes) {
-    std::fill(there.begin(), there.end(), 0);
-    const uint64_t key = parts[i].key;
-    for (; i < parts.size() && parts[i].key == key; ++i) {
-      std::memcpy(copies.data() + parts[i].rank * bytes, parts[i].row, bytes);
-      there[parts[i].rank] = 1;
-    }
-    for (size_t step = 1; step < ranks; step *= 2)
-      for (size_t a = 0; a + step < ranks; a += 2 * step) {
-        const size_t b = a + step;
-        if (!there[b]) continue;
-        std::byte* const left = copies.data() + a * bytes;
-        const std::byte* const right = copies.data() + b * bytes;
-        if (!there[a])
-          std::memcpy(left, right, bytes);
-        else if (spec.dtype == DType::kF64)
-          add_row<double>(left, right, spec.width);
-        else
-          add_row<float>(left, right, spec.width);
-        there[a] = 1;
-      }
-    std::memcpy(to, copies.data(), bytes);
-  }
+  entry.merged = ps::merge(entry.table->spec(), pushed);
 }
 
 std::map<std::string, double> Tables::sums_of_squares() {
   push();
+  if (client_) return squares_of_servers();
   std::map<std::string, double> out;
   for (auto& [path, entry] : tables_) {
     if (!entry.has_gradient) continue;
-    const program::TableSpec& spec = entry.table->spec();
-    const bool is_signed = spec.key == DType::kI64;
-    const std::vector<uint64_t>& keys = entry.merged_keys;
-    std::vector<size_t> order(keys.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    if (exchange_.ranks() == 1)
-      std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-        return std::pair(tables::shard_of(keys[a]), tables::ordered(keys[a], is_signed)) <
-               std::pair(tables::shard_of(keys[b]), tables::ordered(keys[b], is_signed));
-      });
     std::vector<double> by_shard(tables::kShards, 0);
-    for (const size_t i : order)
-      by_shard[static_cast<size_t>(tables::shard_of(keys[i]))] += tables::sum_of_squares(
-          spec.dtype, spec.width,
-          static_cast<const std::byte*>(entry.merged.raw()) + i * row_bytes(entry));
+    ps::add_squares(entry.table->spec(), entry.merged.keys, entry.merged.gradients, by_shard);
     exchange_.gather_shards(by_shard);
     double& total = out[path] = 0;
     for (const double sum : by_shard) total += sum;
@@ -513,23 +426,9 @@ std::map<std::string, double> Tables::sums_of_squares() {
   return out;
 }
 
-void Tables::divide_by_shows(Entry& entry) {
-  const int64_t width = entry.table->spec().width;
-  const auto divide = [&](auto* gradient) {
-    for (const tables::KeyUse& use : entry.merged_uses) {
-      const auto show = static_cast<std::remove_pointer_t<decltype(gradient)>>(use.show);
-      for (int64_t k = 0; show > 0 && k < width; ++k) gradient[k] /= show;
-      gradient += width;
-    }
-  };
-  if (entry.merged.dtype == DType::kF64)
-    divide(entry.merged.data<double>());
-  else
-    divide(entry.merged.data<float>());
-}
-
 void Tables::update(const RowUpdate& inputs, const std::map<std::string, double>& scales) {
   push();
+  if (client_) return update_servers(inputs, scales);
   for (auto& [path, entry] : tables_) {
     if (!is_trained(path)) continue;
     if (exchange_.ranks() == 1)
@@ -539,13 +438,12 @@ void Tables::update(const RowUpdate& inputs, const std::map<std::string, double>
     if (!entry.has_gradient) continue;
     RowUpdate update = inputs;
     if (const auto scale = scales.find(path); scale != scales.end()) update.scale = scale->second;
-    if (entry.table->spec().policy.divides_by_show) divide_by_shows(entry);
-    entry.table->update(entry.merged_keys, entry.merged, update);
-    if (observes(entry))
-      entry.table->observe(entry.merged_keys, entry.merged_uses, inputs.step, day_);
-    entry.merged = {};
-    entry.merged_keys.clear();
-    entry.merged_uses.clear();
+    ps::MergedRows& merged = entry.merged;
+    if (entry.table->spec().policy.divides_by_show)
+      ps::divide_by_shows(merged.uses, merged.gradients);
+    entry.table->update(merged.keys, merged.gradients, update);
+    if (observes(entry)) entry.table->observe(merged.keys, merged.uses, inputs.step, day_);
+    merged = {};
   }
   if (!announced_) return;
   announced_ = false;

@@ -18,9 +18,11 @@
 #include "program/parameter_store.h"
 #include "program/row_table.h"
 #include "program/table_host.h"
+#include "ps/client.h"
+#include "ps/merge.h"
 #include "train/tables/key_index.h"
 #include "train/tables/table_exchange.h"
-#include "train/tables/table_policy.h"
+#include "train/tables/table_opening.h"
 
 namespace paddle::train {
 
@@ -46,18 +48,18 @@ struct TableUse {
 
 class Tables final : public program::TableHost {
  public:
+  /// Connects a worker to the servers of its run.
+  using Connect = std::function<std::unique_ptr<ps::Client>()>;
+
   /// The store must outlive this object. `rejection`: why the run cannot have tables; "" if it can.
-  /// `communicator`: of the ranks that share the tables; null for one. `kind`: where rows are kept,
-  /// one of `table_kinds`, unless a policy says otherwise. Of `policies` the first that matches a
-  /// table counts.
-  Tables(const program::ParameterStore& store, std::shared_ptr<const optim::Optimizer> rule,
-         std::string rejection, std::shared_ptr<comm::Communicator> communicator,
-         KindChoice kind = {"memory"}, std::vector<TablePolicy> policies = {})
+  /// `communicator`: of the ranks that train together; null for one. `connect`: to the servers that
+  /// have the rows; null: the ranks have them.
+  Tables(const program::ParameterStore& store, TableOpening opening, std::string rejection,
+         std::shared_ptr<comm::Communicator> communicator, Connect connect = {})
       : store_(store),
-        rule_(std::move(rule)),
+        opening_(std::move(opening)),
         rejection_(std::move(rejection)),
-        kind_(std::move(kind)),
-        policies_(std::move(policies)),
+        connect_(std::move(connect)),
         exchange_(std::move(communicator)) {}
 
   void open(const program::TableSpec& spec) override;
@@ -74,9 +76,10 @@ class Tables final : public program::TableHost {
   /// Whether training changes the rows of a table.
   bool is_trained(const std::string& path) const;
 
-  /// Lets checkpoints have up to `most` deltas after whole tables; 0: none. For tables that are
-  /// opened from now on.
-  void set_deltas(int64_t most) { most_deltas_ = most; }
+  /// Whether the rows of the next step are worth announcing.
+  bool are_shared() const { return !empty() && !is_local(); }
+  /// The folder of the run: servers write files below it.
+  void set_folder(std::string folder) { folder_ = std::move(folder); }
 
   // A step. All ranks must make the same calls, with their own keys.
   /// Begins a step. `missing` is for tables that are trained; the others give zeros.
@@ -156,8 +159,8 @@ class Tables final : public program::TableHost {
   void restore(const Contents& contents);
   /// Lets `program::read_checkpoint` read them into `contents`, for `restore`.
   program::FurtherTensors of_checkpoint(Contents& contents) const;
-  /// A line for each table: its rows, on this rank, and what a key takes.
-  std::vector<std::string> summary() const;
+  /// A line for each table: its rows, on this rank or on servers, and what a key takes.
+  std::vector<std::string> summary();
 
   /// Tables of more bytes are written in files of their own.
   static constexpr uint64_t kMaxInline = uint64_t{64} << 20;
@@ -177,13 +180,12 @@ class Tables final : public program::TableHost {
   };
   struct Entry {
     std::unique_ptr<RowTable> table;
-    lang::Initializer declared;  ///< how the model says that rows begin
+    program::TableSpec declared;     ///< as the model states it
+    std::optional<uint32_t> number;  ///< on servers
     StepKeys now, next;
     Array sums;  ///< of gradients by number
     bool has_gradient = false;
-    std::vector<uint64_t> merged_keys;  ///< of this owner, by shard and key
-    Array merged;                       ///< their gradients
-    std::vector<tables::KeyUse> merged_uses;
+    ps::MergedRows merged;      ///< of this owner
     RowTable::Removed removed;  ///< of the removal at hand, on this rank
   };
   using Which = StepKeys Entry::*;
@@ -195,6 +197,8 @@ class Tables final : public program::TableHost {
   Use add_to(Entry& entry, Which which, const TableUse& use) const;
   size_t row_bytes(const Entry& entry) const { return entry.table->row_bytes(); }
   MissingRow missing_of(const std::string& path) const;
+  /// Divides the keys of a step by their owners.
+  void divide_keys(Which which);
   /// The messages that ask owners for keys, and what comes of them.
   RankMessages questions(Which which);
   void take_questions(Which which, const RankMessages& messages, std::span<const size_t> begin);
@@ -204,32 +208,59 @@ class Tables final : public program::TableHost {
   void merge(Entry& entry, const RankMessages& gradients, std::vector<size_t>& at) const;
   void sweep(int shards);
   void note_removals();
-  /// Divides the gradients of the step by the shows of their keys.
-  static void divide_by_shows(Entry& entry);
-  /// The rows of all ranks by rising keys, on rank 0; on the others only types and shapes.
-  TableContent gathered(const RowTable& table, bool states);
-  bool is_large(const RowTable& table) const;
+  void note_removal(const std::string& path, const RowTable::Removed& removed, int64_t left);
+  /// The rows of all owners by rising keys, on rank 0; on the others only types and shapes.
+  TableContent gathered(const Entry& entry, bool states);
+  bool is_large(const Entry& entry);
   /// Where the last checkpoint has a table, if its next save can be a delta; else "". The same on
   /// all ranks, but that the place is only known to rank 0.
   std::optional<std::string> base_of_delta(const std::string& folder, const std::string& below,
                                            const RowTable& table, int64_t step);
-  /// The settings of the config for a table; null: there are none.
-  const TablePolicy* policy_of(const std::string& path) const;
-  std::shared_ptr<const optim::Optimizer> rule_of(const TablePolicy* policy) const;
+
+  /// Whether all rows are in this object.
+  bool is_local() const { return exchange_.ranks() == 1 && !connect_; }
+  // Of tables on servers; the rows of entries are empty then.
+  /// Connects if there are servers; whether there are. All ranks call it together.
+  bool connect();
+  /// Waits until the last update has happened.
+  void finish_event();
+  /// Asks the lanes for rows; the number of the question.
+  uint64_t ask_servers(Which which);
+  void take_rows(Which which, uint64_t ticket);
+  /// Rows that were announced and are not needed.
+  void drop_answers();
+  void push_to_servers();
+  std::map<std::string, double> squares_of_servers();
+  void update_servers(const RowUpdate& inputs, const std::map<std::string, double>& scales);
+  void finish_removal_on_servers();
+  void restore_servers(const Contents& contents);
+  void send_rows(uint32_t table, bool is_waiting, const TableContent& content,
+                 std::vector<uint64_t>& sent);
+  /// The pieces of a table that the lanes have, on the root.
+  std::vector<TableContent> pieces_on_servers(const Entry& entry, bool is_waiting, bool states);
+  /// Rows and waiting keys of a table over all owners.
+  RowTable::Removed count_all(const Entry& entry);
+  /// Lets an owner, or all lanes, write files; the descriptions of those, on the root.
+  std::vector<std::string> write_parts(Entry& entry, ps::SavedPart part, const std::string& folder,
+                                       int64_t step);
+  void begin_changes(const std::vector<std::string>& paths);
+
   static bool observes(const Entry& entry) { return entry.table->spec().policy.observes(); }
-  /// Tables with their waiting keys, of ranks.
-  TableContent gathered_waiting(const RowTable& table);
+  TableContent gathered_waiting(const Entry& entry);
 
   const program::ParameterStore& store_;
-  std::shared_ptr<const optim::Optimizer> rule_;
+  TableOpening opening_;
   std::string rejection_;
-  KindChoice kind_;
-  std::vector<TablePolicy> policies_;
+  Connect connect_;
+  std::unique_ptr<ps::Client> client_;
+  std::string folder_;
+  uint64_t event_ = 0;             ///< the update on its way; 0: none
+  uint64_t announced_ticket_ = 0;  ///< of the question for the rows of the next step
   std::optional<std::map<std::string, Array>> fields_;
   int64_t day_ = 0;
   int sweeps_left_ = 0;  ///< steps that are left of a removal
   std::vector<std::string> removals_;
-  int64_t most_deltas_ = 0, saved_step_ = -1;
+  int64_t saved_step_ = -1;
   mutable TableExchange exchange_;
   std::map<std::string, Entry> tables_;
   std::vector<Use> uses_, next_uses_;

@@ -23,10 +23,17 @@ bool Tables::has_days() const {
 void Tables::end_day() {
   finish_removal();
   // Rows that were announced were read before rows are removed.
-  announced_ = answered_ = false;
-  for (auto& [path, entry] : tables_) {
-    entry.removed = {};
-    entry.table->begin_removal(day_, exchange_.own_shards());
+  drop_answers();
+  if (connect()) {
+    finish_event();
+    ps::BodyWriter body;
+    body.add(day_);
+    client_->happen(ps::Kind::kDay, body.take());
+  } else {
+    for (auto& [path, entry] : tables_) {
+      entry.removed = {};
+      entry.table->begin_removal(day_, exchange_.own_shards());
+    }
   }
   sweeps_left_ = kSweeps;
   ++day_;
@@ -34,14 +41,16 @@ void Tables::end_day() {
 
 void Tables::sweep_some() {
   if (sweeps_left_ == 0) return;
-  sweep(tables::kShards / kSweeps);
-  if (--sweeps_left_ == 0) note_removals();
+  // Lanes do it after each update.
+  if (!client_) sweep(tables::kShards / kSweeps);
+  if (--sweeps_left_ == 0) client_ ? finish_removal_on_servers() : note_removals();
 }
 
 void Tables::finish_removal() {
   if (sweeps_left_ == 0) return;
-  sweep(tables::kShards);
   sweeps_left_ = 0;
+  if (client_) return finish_removal_on_servers();
+  sweep(tables::kShards);
   note_removals();
 }
 
@@ -54,15 +63,16 @@ void Tables::sweep(int shards) {
 }
 
 void Tables::note_removals() {
-  for (auto& [path, entry] : tables_) {
-    const int64_t rows = exchange_.sum(entry.removed.rows),
-                  waiting = exchange_.sum(entry.removed.waiting),
-                  left = exchange_.sum(entry.table->count());
-    if (rows + waiting == 0) continue;
-    removals_.push_back(str("table ", path, ": removed ", rows, " rows",
-                            waiting > 0 ? str(" and ", waiting, " waiting keys") : "",
-                            " after day ", day_ - 1, ", ", left, " rows are left"));
-  }
+  for (auto& [path, entry] : tables_)
+    note_removal(path, {exchange_.sum(entry.removed.rows), exchange_.sum(entry.removed.waiting)},
+                 exchange_.sum(entry.table->count()));
+}
+
+void Tables::note_removal(const std::string& path, const RowTable::Removed& removed, int64_t left) {
+  if (removed.rows + removed.waiting == 0) return;
+  removals_.push_back(str("table ", path, ": removed ", removed.rows, " rows",
+                          removed.waiting > 0 ? str(" and ", removed.waiting, " waiting keys") : "",
+                          " after day ", day_ - 1, ", ", left, " rows are left"));
 }
 
 }  // namespace paddle::train

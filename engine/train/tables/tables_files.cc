@@ -41,10 +41,48 @@ std::vector<Column> columns_of(TableContent& content) {
   return out;
 }
 
-/// The contents of all ranks by rising keys, on rank 0; on the others only types and shapes.
-TableContent joined(TableExchange& exchange, TableContent mine, bool is_signed) {
+/// Pieces of a table by rising keys.
+TableContent joined(std::vector<TableContent> pieces, bool is_signed) {
+  struct Found {
+    uint64_t order;
+    size_t piece;
+    int64_t at;
+  };
+  std::vector<Found> found;
+  std::vector<std::vector<Column>> columns;
+  for (size_t piece = 0; piece < pieces.size(); ++piece) {
+    columns.push_back(columns_of(pieces[piece]));
+    ensure(columns[piece].size() == columns[0].size(), "tables: owners differ");
+    const auto* const keys = static_cast<const uint64_t*>(pieces[piece].keys.raw());
+    for (int64_t i = 0; i < pieces[piece].keys.shape[0]; ++i)
+      found.push_back({tables::ordered(keys[i], is_signed), piece, i});
+  }
+  std::sort(found.begin(), found.end(),
+            [](const Found& a, const Found& b) { return a.order < b.order; });
+  std::vector<Array> whole;
+  for (size_t column = 0; column < columns[0].size(); ++column) {
+    const Array& first = *columns[0][column].array;
+    const size_t bytes = columns[0][column].bytes;
+    Dims shape = first.shape;
+    shape[0] = static_cast<int64_t>(found.size());
+    auto* to = static_cast<std::byte*>(whole.emplace_back(Array::empty(first.dtype, shape)).raw());
+    for (const Found& each : found) {
+      const auto* const from =
+          static_cast<const std::byte*>(columns[each.piece][column].array->raw());
+      std::memcpy(to, from + static_cast<size_t>(each.at) * bytes, bytes);
+      to += bytes;
+    }
+  }
+  TableContent out = std::move(pieces[0]);
+  const std::vector<Column> places = columns_of(out);
+  for (size_t column = 0; column < places.size(); ++column)
+    *places[column].array = std::move(whole[column]);
+  return out;
+}
+
+/// The contents of all ranks, on rank 0, whose types and shapes are those of `mine`.
+std::vector<TableContent> contents_of_ranks(TableExchange& exchange, TableContent mine) {
   const std::vector<Column> columns = columns_of(mine);
-  const int64_t count = exchange.sum(mine.keys.shape[0]);
   std::vector<std::byte> message;
   size_t row_bytes = 0;
   for (const Column& column : columns) {
@@ -52,66 +90,64 @@ TableContent joined(TableExchange& exchange, TableContent mine, bool is_signed) 
                               static_cast<size_t>(mine.keys.shape[0]) * column.bytes));
     row_bytes += column.bytes;
   }
-  const RankMessages all = exchange.gather(std::move(message));
-  struct Found {
-    uint64_t order, key;
-    size_t rank, at;
-  };
-  std::vector<Found> found;
-  std::vector<size_t> counts;
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    counts.push_back(all[rank].size() / row_bytes);
-    for (size_t i = 0; i < counts[rank]; ++i) {
-      uint64_t key = 0;
-      std::memcpy(&key, all[rank].data() + i * sizeof key, sizeof key);
-      found.push_back({tables::ordered(key, is_signed), key, rank, i});
+  std::vector<TableContent> out;
+  for (const std::vector<std::byte>& each : exchange.gather(std::move(message))) {
+    const size_t count = each.size() / row_bytes;
+    const std::byte* from = each.data();
+    TableContent& content = out.emplace_back(mine);
+    for (const Column& column : columns_of(content)) {
+      Dims shape = column.array->shape;
+      shape[0] = static_cast<int64_t>(count);
+      *column.array = Array::empty(column.array->dtype, shape);
+      if (count > 0) std::memcpy(column.array->raw(), from, count * column.bytes);
+      from += count * column.bytes;
     }
   }
-  std::sort(found.begin(), found.end(),
-            [](const Found& a, const Found& b) { return a.order < b.order; });
-  ensure(!exchange.is_root() || static_cast<int64_t>(found.size()) == count,
-         "tables: ranks differ");
-  size_t before = 0;  // bytes of a row in the columns so far
-  for (const Column& column : columns) {
+  return out;
+}
+
+/// The same types and shapes with this many rows and no values.
+TableContent without_values(TableContent content, int64_t count) {
+  for (const Column& column : columns_of(content)) {
     Dims shape = column.array->shape;
     shape[0] = count;
-    if (!exchange.is_root()) {
-      *column.array = Array::reserve(column.array->dtype, shape);
-      continue;
-    }
-    Array whole = Array::empty(column.array->dtype, shape);
-    auto* to = static_cast<std::byte*>(whole.raw());
-    for (const Found& each : found) {
-      std::memcpy(to, all[each.rank].data() + counts[each.rank] * before + each.at * column.bytes,
-                  column.bytes);
-      to += column.bytes;
-    }
-    before += column.bytes;
-    *column.array = std::move(whole);
+    *column.array = Array::reserve(column.array->dtype, shape);
   }
-  return mine;
+  return content;
 }
 
 }  // namespace
 
-TableContent Tables::gathered(const RowTable& table, bool states) {
-  if (exchange_.ranks() == 1) return table.content(states);
-  return joined(exchange_, table.content(states), table.spec().key == DType::kI64);
+TableContent Tables::gathered(const Entry& entry, bool states) {
+  if (is_local()) return entry.table->content(states);
+  const int64_t count = count_all(entry).rows;
+  TableContent mine = entry.table->content(states);
+  TableContent shapes = without_values(mine, count);
+  std::vector<TableContent> pieces = connect_ ? pieces_on_servers(entry, false, states)
+                                              : contents_of_ranks(exchange_, std::move(mine));
+  if (!exchange_.is_root()) return shapes;
+  return joined(std::move(pieces), entry.table->spec().key == DType::kI64);
 }
 
-TableContent Tables::gathered_waiting(const RowTable& table) {
-  if (exchange_.ranks() == 1) return table.waiting();
-  return joined(exchange_, table.waiting(), table.spec().key == DType::kI64);
+TableContent Tables::gathered_waiting(const Entry& entry) {
+  if (is_local()) return entry.table->waiting();
+  const int64_t count = count_all(entry).waiting;
+  TableContent mine = entry.table->waiting();
+  TableContent shapes = without_values(mine, count);
+  std::vector<TableContent> pieces = connect_ ? pieces_on_servers(entry, true, true)
+                                              : contents_of_ranks(exchange_, std::move(mine));
+  if (!exchange_.is_root()) return shapes;
+  return joined(std::move(pieces), entry.table->spec().key == DType::kI64);
 }
 
-bool Tables::is_large(const RowTable& table) const {
-  return static_cast<uint64_t>(exchange_.sum(table.count())) * table.payload_bytes() > kMaxInline;
+bool Tables::is_large(const Entry& entry) {
+  return static_cast<uint64_t>(count_all(entry).rows) * entry.table->payload_bytes() > kMaxInline;
 }
 
 bool Tables::has_own_files() {
   finish_removal();
   bool any = false;
-  for (auto& [path, entry] : tables_) any = is_large(*entry.table) || any;
+  for (auto& [path, entry] : tables_) any = is_large(entry) || any;
   return any;
 }
 
@@ -119,8 +155,8 @@ program::ParameterStore Tables::with_tables(const program::ParameterStore& store
   finish_removal();
   program::ParameterStore out = store;
   for (const auto& [path, entry] : tables_) {
-    if (saved == Saved::kInline && is_large(*entry.table)) continue;
-    TableContent content = gathered(*entry.table, saved != Saved::kWeights);
+    if (saved == Saved::kInline && is_large(entry)) continue;
+    TableContent content = gathered(entry, saved != Saved::kWeights);
     const std::string weight = table_weight(path);
     out.parameters[table_keys(path)] = {std::move(content.keys), ""};
     out.parameters[weight] = {std::move(content.weight), entry.table->spec().init.text()};
@@ -129,7 +165,7 @@ program::ParameterStore Tables::with_tables(const program::ParameterStore& store
     for (auto& [name, values] : content.statistics)
       out.states[Step::optimizer_state(weight, name)] = std::move(values);
     if (saved == Saved::kWeights || !entry.table->spec().policy.counts_waiting()) continue;
-    TableContent waiting = gathered_waiting(*entry.table);
+    TableContent waiting = gathered_waiting(entry);
     out.states[Step::optimizer_state(weight, kWaitingKeys)] = std::move(waiting.keys);
     out.states[Step::optimizer_state(weight, kWaiting)] = std::move(waiting.weight);
   }
@@ -152,7 +188,7 @@ std::optional<std::string> Tables::base_of_delta(const std::string& folder,
   bool is_there = false;
   if (exchange_.is_root() && file_exists((before / tables::kManifest).string())) try {
       const tables::SavedChain chain = tables::read_chain(before.string());
-      is_there = static_cast<int64_t>(chain.delta_steps.size()) < most_deltas_ &&
+      is_there = static_cast<int64_t>(chain.delta_steps.size()) < opening_.max_deltas &&
                  2 * chain.delta_bytes <= chain.base_bytes;
     } catch (const Error&) {
       // A damaged one is not a base.
@@ -161,46 +197,78 @@ std::optional<std::string> Tables::base_of_delta(const std::string& folder,
   return before.string();
 }
 
+std::vector<std::string> Tables::write_parts(Entry& entry, ps::SavedPart part,
+                                             const std::string& folder, int64_t step) {
+  std::vector<std::string> out;
+  if (connect_) {
+    if (!exchange_.is_root()) return out;
+    ps::BodyWriter body;
+    body.add(static_cast<uint8_t>(part));
+    body.add(step);
+    body.add_text(fs::path(folder).lexically_relative(folder_).string());
+    for (const ps::Message& each :
+         client_->ask(ps::Kind::kSave, ps::Kind::kSaved, *entry.number, body.bytes()))
+      out.push_back(ps::BodyReader(each.body).take_text());
+    return out;
+  }
+  const auto shards = exchange_.own_shards();
+  const RowTable& table = *entry.table;
+  const std::string mine =
+      part == ps::SavedPart::kWaiting   ? table.write_waiting(folder, shards, step)
+      : part == ps::SavedPart::kChanges ? table.write_changes(folder, shards, step)
+                                        : table.write(folder, shards, step);
+  std::vector<std::byte> message;
+  append(message, std::as_bytes(std::span(mine)));
+  for (const auto& each : exchange_.gather(std::move(message)))
+    out.emplace_back(reinterpret_cast<const char*>(each.data()), each.size());
+  return out;
+}
+
 std::vector<std::string> Tables::write_own_files(const std::string& folder, int64_t step) {
   finish_removal();
-  std::vector<std::string> out;
-  // Collects what the ranks have written below a folder of the checkpoint.
-  const auto finish = [&](const fs::path& below, const tables::TableFormat& format,
-                          const std::string& mine, const std::optional<std::string>& before = {},
-                          int64_t count = 0) {
-    std::vector<std::byte> message;
-    append(message, std::as_bytes(std::span(mine)));
-    const RankMessages all = exchange_.gather(std::move(message));
-    if (!exchange_.is_root()) return;
-    std::vector<std::string> parts;
-    for (const auto& part : all)
-      parts.emplace_back(reinterpret_cast<const char*>(part.data()), part.size());
-    const std::string place = (fs::path(folder) / below).string();
-    if (before)
-      tables::write_delta_manifest(place, *before, format, step, count, parts);
-    else
-      tables::write_manifest(place, format, step, parts);
-    out.push_back((below / tables::kManifest).string());
-  };
-  for (const auto& [path, entry] : tables_) {
-    if (!is_large(*entry.table)) continue;
+  std::vector<std::string> out, written;
+  for (auto& [path, entry] : tables_) {
+    if (!is_large(entry)) continue;
     const fs::path below = fs::path(tables::kTablesFolder) / tables::folder_name(path);
-    const auto shards = exchange_.own_shards();
     const std::string place = (fs::path(folder) / below).string();
     const auto before = base_of_delta(folder, below.string(), *entry.table, step);
-    const int64_t count = before ? exchange_.sum(entry.table->count()) : 0;
-    finish(below, entry.table->format(),
-           before ? entry.table->write_changes(place, shards, step)
-                  : entry.table->write(place, shards, step),
-           before, count);
-    entry.table->begin_changes();
+    const int64_t count = before ? count_all(entry).rows : 0;
+    const std::vector<std::string> parts =
+        write_parts(entry, before ? ps::SavedPart::kChanges : ps::SavedPart::kAll, place, step);
+    written.push_back(path);
+    const auto add_manifest = [&](const fs::path& of) {
+      out.push_back((of / tables::kManifest).string());
+    };
+    if (exchange_.is_root()) {
+      if (before)
+        tables::write_delta_manifest(place, *before, entry.table->format(), step, count, parts);
+      else
+        tables::write_manifest(place, entry.table->format(), step, parts);
+      add_manifest(below);
+    }
     if (!entry.table->spec().policy.counts_waiting()) continue;
     const fs::path waiting = below / kWaiting;
-    finish(waiting, program::waiting_format(entry.table->spec()),
-           entry.table->write_waiting((fs::path(folder) / waiting).string(), shards, step));
+    const std::string waiting_place = (fs::path(folder) / waiting).string();
+    const std::vector<std::string> of_waiting =
+        write_parts(entry, ps::SavedPart::kWaiting, waiting_place, step);
+    if (!exchange_.is_root()) continue;
+    tables::write_manifest(waiting_place, program::waiting_format(entry.table->spec()), step,
+                           of_waiting);
+    add_manifest(waiting);
   }
+  begin_changes(written);
   saved_step_ = step;
   return out;
+}
+
+void Tables::begin_changes(const std::vector<std::string>& paths) {
+  if (connect_) {
+    ps::BodyWriter body;
+    for (const std::string& path : paths) body.add(*tables_.at(path).number);
+    if (!paths.empty()) client_->happen(ps::Kind::kMark, body.take());
+    return;
+  }
+  for (const std::string& path : paths) tables_.at(path).table->begin_changes();
 }
 
 bool Tables::has_name(const std::string& name) const {
@@ -245,18 +313,22 @@ std::vector<std::string> Tables::weights() const {
 Tables::Contents Tables::contents_of(const formats::SafetensorsReader& weights,
                                      const formats::SafetensorsReader* states) const {
   Contents out;
+  // Servers get the rows from the root.
+  const std::pair<int, int> shards = !connect_             ? exchange_.own_shards()
+                                     : exchange_.is_root() ? std::pair(0, tables::kShards)
+                                                           : std::pair(0, 0);
   for (const auto& [path, entry] : tables_) {
     const program::TableSpec& spec = entry.table->spec();
     TableParts& parts = out[path];
     const std::string own = folder_of(fs::path(weights.path()).parent_path().string(), path);
     if (states && file_exists((fs::path(own) / tables::kManifest).string())) {
-      parts.rows = tables::read_segments(own, entry.table->format(), exchange_.own_shards(),
-                                         exchange_.is_root());
+      if (shards.second == 0) continue;
+      parts.rows = tables::read_segments(own, entry.table->format(), shards, exchange_.is_root());
       const std::string waiting = (fs::path(own) / kWaiting).string();
       if (spec.policy.counts_waiting() &&
           file_exists((fs::path(waiting) / tables::kManifest).string()))
-        parts.waiting = tables::read_segments(waiting, program::waiting_format(spec),
-                                              exchange_.own_shards(), exchange_.is_root());
+        parts.waiting = tables::read_segments(waiting, program::waiting_format(spec), shards,
+                                              exchange_.is_root());
       continue;
     }
     TableContent& content = parts.rows.emplace_back();
@@ -292,7 +364,8 @@ Tables::Contents Tables::contents_of(const formats::SafetensorsReader& weights,
 
 void Tables::restore(const Contents& contents) {
   sweeps_left_ = 0;
-  announced_ = answered_ = false;
+  drop_answers();
+  if (connect()) return restore_servers(contents);
   for (const auto& [path, parts] : contents) {
     RowTable& table = *tables_.at(path).table;
     table.clear(store_.seed);
@@ -309,13 +382,18 @@ program::FurtherTensors Tables::of_checkpoint(Contents& contents) const {
           }};
 }
 
-std::vector<std::string> Tables::summary() const {
+std::vector<std::string> Tables::summary() {
   std::vector<std::string> out;
   for (const auto& [path, entry] : tables_) {
     const program::TableSpec& spec = entry.table->spec();
-    out.push_back(str("table ", path, ": ", entry.table->count(), " rows of ", text(spec.dtype),
-                      "[", spec.width, "]", exchange_.ranks() > 1 ? " on this rank" : "", ", ",
-                      human_bytes(entry.table->record_bytes() + 3),
+    // A run that only describes itself does not connect.
+    const int64_t rows = client_ ? count_all(entry).rows : entry.table->count();
+    out.push_back(str("table ", path, ": ", rows, " rows of ", text(spec.dtype), "[", spec.width,
+                      "]",
+                      connect_                ? " on servers"
+                      : exchange_.ranks() > 1 ? " on this rank"
+                                              : "",
+                      ", ", human_bytes(entry.table->record_bytes() + 3),
                       " a key with its optimizer states", is_trained(path) ? "" : "; frozen"));
   }
   return out;

@@ -1,0 +1,22 @@
+#pragma once
+// The section `parameter_server:` of a training config: which processes have the rows of tables.
+
+#include "config/schema.h"
+#include "ps/server.h"
+
+namespace paddle::train {
+
+struct ParameterServer {
+  bool on_servers = false;  ///< else the ranks have them
+  int servers = 1;
+  int lanes = 0;  ///< 0: four a server
+  ps::Durability durability = ps::Durability::kProcess;
+
+  int lane_count() const;
+};
+
+config::Schema parameter_server_schema();
+ParameterServer read_parameter_server(const config::Section& section,
+                                      config::Diagnostics& diagnostics);
+
+}  // namespace paddle::train

@@ -1,0 +1,56 @@
+#include "train/tables/table_opening.h"
+
+#include <utility>
+
+#include "base/text.h"
+
+namespace paddle::train {
+
+const TablePolicy* TableOpening::policy_of(const std::string& path) const {
+  for (const TablePolicy& each : policies)
+    if (matches_pattern(each.pattern, path)) return &each;
+  return nullptr;
+}
+
+std::shared_ptr<const optim::Optimizer> TableOpening::rule_of(const TablePolicy* policy) const {
+  if (!policy || !policy->optimizer) return rule;
+  const TableOptimizer& own = *policy->optimizer;
+  const double base = rule->options().lr;
+  if (base == 0 && own.lr > 0)
+    fail(ErrorCode::kConfig, "tables: the rate of '", policy->pattern,
+         "' follows that of the config's optimizer, whose lr is 0");
+  optim::OptimizerOptions options{
+      .rule = own.rule, .lr = base, .weight_decay = own.weight_decay, .groups = {{}}};
+  options.groups[0].match = {"*"};
+  options.groups[0].lr = own.lr;
+  return std::make_shared<optim::Optimizer>(std::move(options));
+}
+
+std::unique_ptr<program::RowTable> TableOpening::open(program::TableSpec declared,
+                                                      uint64_t seed) const {
+  const TablePolicy* const policy = policy_of(declared.path);
+  const KindChoice& chosen = policy && policy->store ? *policy->store : kind;
+  const auto found = program::table_kinds().find(chosen.name);
+  if (!found)
+    fail(ErrorCode::kConfig, "tables: there is no kind of table '", chosen.name,
+         "', expected one of ", join(program::table_kinds().names(), ", "));
+  declared.tracks_changes = max_deltas > 0;
+  if (policy) {
+    declared.policy = policy->policy;
+    if (policy->init) declared.init = *policy->init;
+    if (policy->key && *policy->key != declared.key)
+      fail(ErrorCode::kConfig, "tables: '", policy->pattern, "' states ", text(*policy->key),
+           " keys, and the keys of the table '", declared.path, "' are ", text(declared.key),
+           "; the type of a table is that of its field");
+  }
+  if ((declared.policy.observes() || declared.policy.row_moment) && chosen.name != "memory")
+    fail(ErrorCode::kConfig, "tables: the table '", declared.path,
+         "' has an entry, statistics, eviction or a sum of squares for each row, which the kind ",
+         chosen.name, " does not have; expected memory");
+  if (declared.policy.wide_columns >= declared.width)
+    fail(ErrorCode::kConfig, "tables: wide.dim is ", declared.policy.wide_columns, ", the table '",
+         declared.path, "' has ", declared.width, " columns, of which at least one is not wide");
+  return found->open(std::move(declared), rule_of(policy), seed, chosen.options);
+}
+
+}  // namespace paddle::train
