@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "common.h"
 #include "common_options.h"
+#include "launch/emit.h"
 #include "launch/launcher.h"
 #include "launch/link_check.h"
 
@@ -45,19 +46,6 @@ int check_as_rank() {
   return 0;
 }
 
-std::string command_text(const std::vector<std::string>& command) {
-  std::string out;
-  for (const std::string& word : command) {
-    const bool plain =
-        !word.empty() && word.find_first_of(" \t\n'\"\\$`*?[]{}()<>|&;#~!") == std::string::npos;
-    std::string quoted = word;
-    for (size_t at = 0; (at = quoted.find('\'', at)) != std::string::npos; at += 4)
-      quoted.replace(at, 1, "'\\''");
-    out += (out.empty() ? "" : " ") + (plain ? word : "'" + quoted + "'");
-  }
-  return out;
-}
-
 /// The machines of the run and the command, without starting anything.
 void print_plan(const launch::LaunchOptions& options, bool json) {
   std::vector<launch::Host> hosts = options.hosts;
@@ -76,10 +64,28 @@ void print_plan(const launch::LaunchOptions& options, bool json) {
               host.ranks == 1 ? str("rank ", first) : str("ranks ", first, " to ", last)));
     first = last + 1;
   }
-  cli::print_line(command_text(options.command));
+  cli::print_line(launch::quoted_command(options.command));
   if (json)
     cli::print(nlohmann::ordered_json({{"hosts", machines}, {"command", options.command}}).dump() +
                "\n");
+}
+
+void print_emitted(const std::string& form, launch::EmittedRun& run,
+                   const launch::LaunchOptions& options) {
+  constexpr size_t kMaxName = 40;
+  if (run.name.empty() || run.name.size() > kMaxName || run.name.front() == '-' ||
+      run.name.back() == '-' ||
+      run.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") != std::string::npos)
+    fail(ErrorCode::kUsage, "--name: expected up to ", kMaxName,
+         " lower-case letters, digits and dashes, found '", run.name, "'");
+  if (options.servers == 0 || !options.hosts.empty())
+    fail(ErrorCode::kUsage,
+         "--emit describes a run with servers of tables: give --servers and -n; without servers, "
+         "srun and indexed jobs start the command as it is");
+  run.ranks = options.ranks;
+  run.servers = options.servers;
+  run.command = options.command;
+  cli::print(form == "slurm" ? launch::slurm_script(run) : launch::kubernetes_objects(run));
 }
 
 int run_launch(int argc, char** argv) {
@@ -88,7 +94,8 @@ int run_launch(int argc, char** argv) {
   launch::LaunchOptions options;
   double dead_after = 10, timeout = 1800, join_timeout = 120;
   constexpr double kDay = 86400;
-  std::string hosts, ssh;
+  std::string hosts, ssh, emit;
+  launch::EmittedRun emitted;
   bool check = false, simulate = false, dry_run = false, json = false;
   cli::Option* const ranks =
       app.add_option("-n,--ranks", options.ranks, "processes to start on this machine")
@@ -108,6 +115,11 @@ int run_launch(int argc, char** argv) {
       ->excludes(nodes)
       ->excludes(node);
   app.add_option("--ssh", ssh, "program that starts the launchers of --hosts, instead of ssh");
+  cli::Option* const servers =
+      app.add_option("--servers", options.servers,
+                     "servers of tables to start, next to the ranks: the same command, which the "
+                     "environment tells what it is; those that are killed are started again")
+          ->check(cli::in_range(1, comm::kMaxRanks));
   app.add_option("--restarts", options.restarts,
                  "how often a run that has lost a rank continues from its last checkpoint")
       ->check(cli::in_range(0, 1000));
@@ -122,6 +134,11 @@ int run_launch(int argc, char** argv) {
       ->check(cli::duration(1, kDay));
   app.add_flag("--check", check,
                "no command: compare the versions of the ranks and measure their connections");
+  app.add_option("--emit", emit,
+                 "start nothing: print the run with its servers for another launcher")
+      ->check(cli::one_of({"kubernetes", "slurm"}));
+  app.add_option("--name", emitted.name, "with --emit: of the objects and the job (paddle)");
+  app.add_option("--image", emitted.image, "with --emit kubernetes: the container image (paddle)");
   app.add_flag("--simulate", simulate,
                "run the ranks in one process: the command gets the option --simulate N")
       ->excludes(nodes);
@@ -149,13 +166,24 @@ int run_launch(int argc, char** argv) {
     options.hosts = launch::parse_hosts(hosts);
   else if (ranks->empty())
     fail(ErrorCode::kUsage, "-n says how many processes to start, or --hosts on which machines");
+  if (!emit.empty()) {
+    print_emitted(emit, emitted, options);
+    return 0;
+  }
   if (simulate) {
     if (check || !hosts.empty())
       fail(ErrorCode::kUsage,
            "--simulate runs a command on this machine, without --check or --hosts");
     options.command.insert(options.command.end(), {"--simulate", str(options.ranks)});
+    if (options.servers > 0)
+      options.command.insert(options.command.end(), {"--servers", str(options.servers)});
     options.ranks = 1;
+    options.servers = 0;
   }
+  if (!servers->empty() && (check || !hosts.empty() || options.nodes > 1))
+    fail(ErrorCode::kUsage,
+         "--servers starts servers of tables for a command on this machine; on several ones they "
+         "are started by `paddle ps serve`");
   if (hosts.empty() && !ssh.empty())
     fail(ErrorCode::kUsage, "--ssh starts the launchers of --hosts, which is not given");
   if (options.node >= options.nodes)

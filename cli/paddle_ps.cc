@@ -1,5 +1,5 @@
 // paddle-ps: the tables of a run, a checkpoint or a saved model: rows, statistics, sizes, whether
-// their files are whole, and changed copies (ps_edit.h).
+// their files are whole, and changed copies (ps_edit.h); and a server of tables (ps_serve.h).
 
 #include <nlohmann/json.hpp>
 
@@ -13,6 +13,7 @@
 #include "common_options.h"
 #include "common_table.h"
 #include "ps_edit.h"
+#include "ps_serve.h"
 #include "ps_tables.h"
 #include "tables/row_policy.h"
 #include "tables/shards.h"
@@ -198,7 +199,8 @@ int verify(const PsArguments& a) {
 }
 
 int run_ps(int argc, char** argv) {
-  cli::App app{"Inspects tables (sparse_embedding) in files, and writes changed copies of them."};
+  cli::App app{
+      "Inspects tables (sparse_embedding) in files, writes changed copies, and serves them."};
   app.require_subcommand(1);
   PsArguments a;
   auto* count_command = app.add_subcommand("count", "rows, waiting keys and bytes of each table");
@@ -221,8 +223,10 @@ int run_ps(int argc, char** argv) {
   dump_command->add_option("-o,--output", a.output, "file (default: standard output)");
   cli::add_overwrite(*dump_command, a.overwrite);
   cli::PsEdits edits(app);
+  cli::PsServe serve(app);
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   if (edits.parsed()) return edits.run();
+  if (serve.parsed()) return serve.run();
   if (count_command->parsed()) return count(a);
   if (show_command->parsed()) return show(a);
   if (dump_command->parsed()) return dump(a);

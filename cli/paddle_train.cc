@@ -32,6 +32,7 @@
 #include "train/runs/find_nonfinite.h"
 #include "train/runs/run_folder.h"
 #include "train_check_data.h"
+#include "train_servers.h"
 
 namespace {
 
@@ -79,7 +80,7 @@ class Console final : public train::TrainObserver {
   using Clock = std::chrono::steady_clock;
   static constexpr auto kMaxSilence = std::chrono::seconds(30);
   static std::string percent(double share) {
-    return std::to_string(static_cast<int>(100 * share + 0.5)) + "%";
+    return std::to_string(std::lround(100 * share)) + "%";
   }
   void put(const std::string& line) {
     if (cli::is_quiet()) return;
@@ -372,7 +373,7 @@ int run_train(int argc, char** argv) {
   RankJob job;
   bool only_data = false, dump_config = false, origin = false, finds_nonfinite = false,
        checks_numerics = false;
-  int simulated = 1;
+  int simulated = 1, servers = 0;
   app.add_option("CONFIG", arguments, "the config, then key=value overrides");
   app.add_option("-o,--output", output, "run folder (default: runs/<config name>)");
   app.add_option("--resume", resume, "continue from the newest checkpoint of this run folder");
@@ -401,6 +402,10 @@ int run_train(int argc, char** argv) {
   app.add_option("--simulate", simulated,
                  "run N ranks as threads of this process, with the results of N processes")
       ->check(cli::in_range(1, 1024));
+  app.add_option("--servers", servers,
+                 "keep the rows of tables on N servers, as parameter_server.servers says, which "
+                 "are a part of this process; paddle-launch --servers starts processes")
+      ->check(cli::in_range(1, 1024));
   app.add_flag("--find-nonfinite", finds_nonfinite,
                "with --resume: repeat the steps after the newest checkpoint and name the operation "
                "that first gives NaN or infinity; write nothing");
@@ -426,7 +431,10 @@ int run_train(int argc, char** argv) {
     fail(ErrorCode::kUsage,
          "--profile times the instructions of the compiled step; it cannot be given with --eager");
   options.version = cli::version_text();
-  const comm::Membership membership = comm::membership_from_environment();
+  const auto place = ps::servers_from_environment();
+  const bool is_server = place && place->is_server();
+  const comm::Membership membership =
+      is_server ? comm::Membership() : comm::membership_from_environment();
   if (membership.size > 1 && simulated > 1)
     fail(ErrorCode::kUsage, "--simulate runs all ranks in one process; ",
          membership.source.empty() ? "paddle-launch" : membership.source, " has started ",
@@ -450,6 +458,17 @@ int run_train(int argc, char** argv) {
     config = train::read_config(config_path, overrides);
   } catch (const Error&) {
     wrong = std::current_exception();
+  }
+  if (is_server) {
+    if (wrong) std::rethrow_exception(wrong);
+    const std::string run = !resume.empty()  ? resume
+                            : output.empty() ? "runs/" + config.name
+                                             : output;
+    cli::ServeOptions serve;
+    serve.stays = place->source == "PADDLE_SERVERS";
+    const char* const insecure = std::getenv("PADDLE_INSECURE_NETWORK");
+    serve.insecure_network = insecure && *insecure == '1';
+    return cli::serve_tables(std::move(config), run, *place, serve);
   }
   // The other ranks learn of a wrong config from one that has joined.
   const auto transport = join_run(membership, config.parallel.transport);
@@ -480,6 +499,13 @@ int run_train(int argc, char** argv) {
   options.output = options.resume ? resume : output.empty() ? "runs/" + config.name : output;
   if (membership.attempt > 0) continue_after_restart(options);
   options.dry_run = job.dry_run && options.benchmark == 0;
+  if (place) {
+    if (servers > 0)
+      fail(ErrorCode::kUsage, "--servers: the run has servers, as ", place->source, " says");
+    servers = place->servers;
+    options.servers = cli::servers_of(*place);
+  }
+  if (servers > 0) cli::use_servers(config, servers);
   Console console;
   watch_for_interrupts();
   if (checks_numerics) {
@@ -503,12 +529,15 @@ int run_train(int argc, char** argv) {
       throw;
     }
   }
+  if (simulated > 1 && config.parameter_server.on_servers && !options.servers)
+    options.servers = train::servers_in_process(config, simulated, options.output);
   if (simulated > 1)
     return simulate(
         simulated,
         [&] {
           train::RunConfig own = train::read_config(config_path, overrides);
           own.compile.target.device = config.compile.target.device;
+          own.parameter_server = config.parameter_server;
           return own;
         },
         options, job, console);

@@ -85,7 +85,8 @@ Attempt::~Attempt() = default;
 /// Starts the ranks `first` to `first + ranks - 1` of `world` and waits for the end of all ranks
 /// of all nodes.
 LaunchResult Attempt::run(int first, int world, const std::string& address,
-                          const std::string& token, const std::function<void()>& meanwhile) {
+                          const std::string& token,
+                          const std::function<std::optional<LaunchResult>()>& meanwhile) {
   const SignalScope signals;
   forwarded_signals_ = 0;
   first_ = first;
@@ -93,7 +94,9 @@ LaunchResult Attempt::run(int first, int world, const std::string& address,
   start(address, token);
   while (!all_ended()) {
     wait();
-    if (meanwhile) meanwhile();
+    if (meanwhile)
+      if (const auto failure = meanwhile(); failure && !failed_at_)
+        note_failure(failure->status, failure->error);
     if (rendezvous_) watch_run();
     if (link_) read_node_0();
     for (size_t r = 0; r < ranks_.size(); ++r) poll_rank(r);
@@ -153,6 +156,7 @@ void Attempt::start(const std::string& address, const std::string& token) {
             {"PADDLE_RENDEZVOUS", address},
             {"PADDLE_RENDEZVOUS_TOKEN", token},
             {"PADDLE_RESTART", std::to_string(number_)},
+            {"PADDLE_SERVERS", std::to_string(options_.servers)},
             {"PADDLE_TIMEOUT",
              std::to_string((options_.timeout.count() + kMilliseconds - 1) / kMilliseconds)}});
   }

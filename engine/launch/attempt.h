@@ -42,9 +42,10 @@ class Attempt {
   ~Attempt();
 
   /// Starts the ranks of this node, from `first`, of the `world` ranks of the run, and returns when
-  /// all ranks of all nodes have ended. `meanwhile` is called repeatedly.
+  /// all ranks of all nodes have ended. `meanwhile` is called repeatedly; a failure that it returns
+  /// ends the run.
   LaunchResult run(int first, int world, const std::string& address, const std::string& token,
-                   const std::function<void()>& meanwhile = {});
+                   const std::function<std::optional<LaunchResult>()>& meanwhile = {});
   /// Whether a signal asked the run to end.
   bool interrupted() const { return forwarded_signals_ > 0; }
   /// Of a node other than 0: the last line of node 0, "exit STATUS" or "start …"; "" if its

@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "launch/attempt.h"
+#include "launch/server_group.h"
 
 namespace paddle::launch {
 namespace {
@@ -108,7 +109,7 @@ comm::Address address_of_node_0(const LaunchOptions& options) {
 /// The token of a run with several launchers that are not started over ssh. Beyond this machine it
 /// must be secret.
 std::string shared_token(const std::string& rendezvous) {
-  const std::string stated = environment("PADDLE_RENDEZVOUS_TOKEN");
+  std::string stated = environment("PADDLE_RENDEZVOUS_TOKEN");
   if (!stated.empty()) return stated;
   if (comm::is_loopback(comm::parse_address(rendezvous, "--rendezvous").host)) return "run";
   fail(ErrorCode::kUsage,
@@ -137,6 +138,8 @@ class FirstNode {
 
   LaunchResult run() {
     if (const auto failure = meet_nodes()) return *failure;
+    if (options_.servers > 0)
+      servers_.emplace(options_, rendezvous_.address(), rendezvous_.token());
     std::vector<int> counts = rendezvous_.node_ranks(options_.nodes);
     counts[0] = options_.ranks;
     const int world = std::accumulate(counts.begin(), counts.end(), 0);
@@ -147,8 +150,10 @@ class FirstNode {
                    " ", world);
       });
       Attempt attempt(options_, &rendezvous_, nullptr, number);
-      LaunchResult result = attempt.run(0, world, rendezvous_.address(), rendezvous_.token(),
-                                        [&] { pass_remote_output(); });
+      LaunchResult result = attempt.run(0, world, rendezvous_.address(), rendezvous_.token(), [&] {
+        pass_remote_output();
+        return servers_ ? servers_->advance() : std::nullopt;
+      });
       const bool again = result.status == kLost && number < options_.restarts &&
                          !attempt.interrupted() && !attempt.node_lost();
       if (!again) {
@@ -206,6 +211,7 @@ class FirstNode {
   const LaunchOptions& options_;
   comm::Rendezvous rendezvous_;
   std::optional<RemoteLaunchers> remote_;
+  std::optional<ServerGroup> servers_;
 };
 
 /// Another node, which does what node 0 says.

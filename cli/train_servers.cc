@@ -1,0 +1,96 @@
+#include "train_servers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/interrupt.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "comm/join.h"
+#include "comm/rendezvous.h"
+#include "common.h"
+#include "ps/sockets.h"
+
+namespace paddle::cli {
+namespace {
+
+/// The token of runs that state none: only where no other machine can connect.
+std::string token_of(const ps::ServersPlace& place, bool is_local) {
+  if (!place.token.empty()) return place.token;
+  if (is_local) return "run";
+  fail(ErrorCode::kUsage,
+       "servers of tables on several machines need PADDLE_RENDEZVOUS_TOKEN, a shared secret, the "
+       "same for all servers and workers: any client that knows it can change rows");
+}
+
+bool is_local(const std::vector<std::string>& addresses) {
+  return std::all_of(addresses.begin(), addresses.end(), [](const std::string& each) {
+    return comm::is_loopback(comm::parse_address(each, "address of a server").host);
+  });
+}
+
+}  // namespace
+
+void use_servers(train::RunConfig& config, int servers) {
+  train::ParameterServer& section = config.parameter_server;
+  section.on_servers = true;
+  section.servers = servers;
+  if (section.lane_count() < servers)
+    fail(ErrorCode::kUsage, "parameter_server.lanes: ", section.lanes, " lanes are too few for ",
+         servers, " servers");
+}
+
+int serve_tables(train::RunConfig config, const std::string& output, const ps::ServersPlace& place,
+                 const ServeOptions& options) {
+  use_servers(config, place.servers);
+  const std::string listen =
+      place.addresses.empty() ? options.listen : place.addresses[static_cast<size_t>(place.index)];
+  const comm::Address address = comm::parse_address(listen, "--listen");
+  const bool is_loopback = comm::is_loopback(address.host);
+  if (!is_loopback && !options.insecure_network)
+    fail(ErrorCode::kUsage, "a server of tables at ", listen,
+         ": other machines may reach it, and rows are sent without encryption; where the network "
+         "is trusted, --insecure-network (PADDLE_INSECURE_NETWORK=1) allows it");
+  watch_for_interrupts();
+  // Workers and other servers need the other cores.
+  set_thread_count(std::max(1, config.threads));
+  const std::string token = token_of(place, is_loopback);
+  ps::Server server(train::server_options(config, place.index, output));
+  ps::SocketServer sockets(server, address.host, address.port, token);
+  if (const std::string problem = server.problem(); !problem.empty())
+    print_warning("the log of this server cannot be used: " + problem);
+  comm::Socket registered;
+  if (place.addresses.empty() && !place.rendezvous.empty())
+    registered = comm::register_server(place.rendezvous, token, place.index, sockets.address());
+  const auto [first, last] =
+      ps::lanes_of_server(place.index, place.servers, config.parameter_server.lane_count());
+  print_note(str("server ", place.index, " of ", place.servers, " at ", sockets.address(),
+                 ", lanes ", first, " to ", last - 1,
+                 is_loopback ? "" : "; rows are sent without encryption"));
+  sockets.run([] { return pending_interrupt() != 0; }, options.stays);
+  return pending_interrupt() != 0 && !options.stays ? 128 + pending_interrupt() : 0;
+}
+
+train::ServersOfRun servers_of(const ps::ServersPlace& place) {
+  const comm::JoinOptions limits = comm::JoinOptions::from_environment();
+  ps::SocketLinkOptions link;
+  link.timeout = limits.join_timeout;
+  if (place.addresses.empty()) {
+    link.token = place.token;
+    link.address = [place](int server) {
+      return comm::find_servers(place.rendezvous, place.token,
+                                place.servers)[static_cast<size_t>(server)];
+    };
+  } else {
+    link.token = token_of(place, is_local(place.addresses));
+    link.address = [place](int server) { return place.addresses[static_cast<size_t>(server)]; };
+  }
+  train::ServersOfRun out;
+  out.servers = place.servers;
+  out.link = [link](int) { return ps::socket_link(link); };
+  out.timeout = limits.timeout;
+  out.slow_after = limits.dead_after;
+  return out;
+}
+
+}  // namespace paddle::cli

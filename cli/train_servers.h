@@ -1,0 +1,29 @@
+#pragma once
+// Servers of tables in the tools: a process that is one, and how the workers of a run reach them.
+
+#include <string>
+
+#include "ps/environment.h"
+#include "train/job/servers.h"
+
+namespace paddle::cli {
+
+struct ServeOptions {
+  std::string listen = "127.0.0.1:0";
+  /// Whether it listens on addresses that other machines reach: frames are not encrypted.
+  bool insecure_network = false;
+  /// Whether it stays when the workers have ended.
+  bool stays = false;
+};
+
+/// Is a server until a signal, or the workers, end it. `output`: the folder of the run.
+int serve_tables(train::RunConfig config, const std::string& output, const ps::ServersPlace& place,
+                 const ServeOptions& options);
+
+/// Lets the config keep rows on this number of servers. kUsage if there are fewer lanes.
+void use_servers(train::RunConfig& config, int servers);
+
+/// How workers reach the servers that the environment states.
+train::ServersOfRun servers_of(const ps::ServersPlace& place);
+
+}  // namespace paddle::cli
