@@ -402,14 +402,13 @@ bool Plan::run_segment(std::vector<Instruction>& block, size_t first, const Inst
   streams_->before(block[first]);  // the only one that waits for copies
   if (graphs_->replay(segment)) return true;
   if (!graphs_->is_recording()) return false;
-  graphs_->begin_recording();
+  RunContext context;
+  context.collectives = options_.collectives;
+  context.stream = graphs_->begin_recording();
   try {
-    RunContext context;
-    context.collectives = options_.collectives;
     for (size_t i = first; i < first + graphs_->length(segment); ++i) {
       current = &block[i];
       context.scratch = block[i].scratch_data;
-      context.stream = streams_->stream(block[i]);
       context.location = block[i].operation ? &block[i].operation->location : nullptr;
       execute(block[i], context);
     }

@@ -40,7 +40,10 @@ GraphReport all_graphs() {
 PlanGraphs::PlanGraphs(Device device)
     : device_(device), api_(device_api(device)), stream_(compute_stream(device)) {}
 
-PlanGraphs::~PlanGraphs() { clear(); }
+PlanGraphs::~PlanGraphs() {
+  clear();
+  if (recording_) api_.destroy_stream(recording_);
+}
 
 bool PlanGraphs::can_capture(const Instruction& instruction) const {
   return instruction.kind == Instruction::Kind::kKernel && !instruction.copies &&
@@ -102,10 +105,14 @@ bool PlanGraphs::replay(int segment) {
   return true;
 }
 
-void PlanGraphs::begin_recording() { check_device(device_, api_.begin_capture(stream_)); }
+paddle_stream PlanGraphs::begin_recording() {
+  if (!recording_) check_device(device_, api_.create_stream(device_.index, &recording_));
+  check_device(device_, api_.begin_capture(recording_));
+  return recording_;
+}
 
 void PlanGraphs::end_recording(int segment) {
-  check_device(device_, api_.end_capture(stream_, &graph(segment)));
+  check_device(device_, api_.end_capture(recording_, &graph(segment)));
   // A plan counts once it records something.
   if (report_.graphs++ == 0)
     add_to_totals({.instructions = report_.instructions,
@@ -117,7 +124,7 @@ void PlanGraphs::end_recording(int segment) {
 
 void PlanGraphs::drop_recording() {
   paddle_graph unfinished = nullptr;
-  if (api_.end_capture(stream_, &unfinished) == PADDLE_OK && unfinished)
+  if (api_.end_capture(recording_, &unfinished) == PADDLE_OK && unfinished)
     api_.destroy_graph(unfinished);
 }
 

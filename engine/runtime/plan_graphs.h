@@ -52,7 +52,9 @@ class PlanGraphs {
   bool replay(int segment);
   /// Whether segments without a record are to be recorded in this run.
   bool is_recording() const { return runs_ > 0 && place_ >= 0; }
-  void begin_recording();
+  /// Gives the stream on which work is recorded until `end_recording`. It is of this plan only:
+  /// other threads may queue work of theirs on the device meanwhile.
+  paddle_stream begin_recording();
   /// Queues the record that was made.
   void end_recording(int segment);
   /// After an error.
@@ -72,6 +74,7 @@ class PlanGraphs {
   Device device_;
   const paddle_device_api& api_;
   paddle_stream stream_;
+  paddle_stream recording_ = nullptr;
   std::vector<Segment> segments_;
   std::vector<std::vector<void*>> places_;
   int place_ = -1;  ///< of this run; -1: not recorded
