@@ -2,9 +2,19 @@
 
 #include <cmath>
 #include <complex>
+#include <mutex>
 
 namespace paddle::inspect {
 namespace {
+
+struct LastMismatch {
+  std::mutex mutex;
+  std::optional<Mismatch> value;
+};
+LastMismatch& last_mismatch() {
+  static auto* const last = new LastMismatch;  // threads may outlive main
+  return *last;
+}
 
 std::string index_text(const Array& a, int64_t flat) {
   Dims index(a.shape.size());
@@ -24,9 +34,12 @@ struct Worst {
     excess = by;
     at = i;
   }
-  std::string text(const Array& found, const std::string& f, const std::string& e) const {
-    return str(count, " of ", found.size(), " elements differ, most at ", index_text(found, at),
-               ": ", f, ", expected ", e);
+  std::string text(const Array& found, const std::string& f, const std::string& e,
+                   double tolerance = 0) const {
+    std::string out = str(count, " of ", found.size(), " elements differ, most at ",
+                          index_text(found, at), ": ", f, ", expected ", e);
+    note_mismatch({out, f, e, tolerance});
+    return out;
   }
 };
 
@@ -58,10 +71,24 @@ std::string complex_difference(const Array& found, const Array& expected, const 
   const auto show = [](std::complex<T> z) {
     return str("(", static_cast<double>(z.real()), ", ", static_cast<double>(z.imag()), ")");
   };
-  return worst.text(found, show(f[worst.at]), show(e[worst.at]));
+  return worst.text(found, show(f[worst.at]), show(e[worst.at]),
+                    t.absolute + t.relative * std::abs(std::complex<double>(e[worst.at])));
 }
 
 }  // namespace
+
+void note_mismatch(Mismatch mismatch) {
+  LastMismatch& last = last_mismatch();
+  const std::lock_guard lock(last.mutex);
+  last.value = std::move(mismatch);
+}
+
+std::optional<Mismatch> mismatch_of(const std::string& message) {
+  LastMismatch& last = last_mismatch();
+  const std::lock_guard lock(last.mutex);
+  if (last.value && message.find(last.value->text) != std::string::npos) return last.value;
+  return std::nullopt;
+}
 
 std::string difference(const Array& found_array, const Array& expected_array, const Tolerance& t) {
   const bool widened = found_array.dtype == DType::kBF16 && expected_array.dtype == DType::kF32;
@@ -85,7 +112,8 @@ std::string difference(const Array& found_array, const Array& expected_array, co
   for (int64_t i = 0; i < found.size(); ++i)
     if (const double by = excess(found.number(i), expected.number(i), t); by > 0) worst.add(i, by);
   if (worst.count == 0) return "";
-  return worst.text(found, str(found.number(worst.at)), str(expected.number(worst.at)));
+  return worst.text(found, str(found.number(worst.at)), str(expected.number(worst.at)),
+                    t.absolute + t.relative * std::abs(expected.number(worst.at)));
 }
 
 }  // namespace paddle::inspect

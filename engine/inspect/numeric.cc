@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "autograd/autograd.h"
+#include "inspect/compare.h"
 #include "inspect/op_call.h"
 #include "ops/core/operators.h"
 #include "ops/generated/complex.h"
@@ -114,10 +115,12 @@ class GradientCheck {
           } else if (g) {
             got = g->number(e);
           }
-          if (!(std::abs(got - expected) <=
-                tolerance * std::max({1.0, std::abs(got), std::abs(expected)})))
-            return str(text(modes_[m]), ": gradient of ", call_.input_name(varied_[k]),
-                       " at element ", e, ": ", got, ", finite differences give ", expected);
+          const double allowed = tolerance * std::max({1.0, std::abs(got), std::abs(expected)});
+          if (std::abs(got - expected) <= allowed) continue;
+          const std::string bad = str("gradient of ", call_.input_name(varied_[k]), " at element ",
+                                      e, ": ", got, ", finite differences give ", expected);
+          note_mismatch({bad, str(got), str(expected), allowed});
+          return str(text(modes_[m]), ": ", bad);
         }
       }
     }
