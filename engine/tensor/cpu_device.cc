@@ -2,7 +2,6 @@
 // and events have nothing to wait for.
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -10,6 +9,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/parallel.h"
+#include "tensor/device_counts.h"
 #include "tensor/device_functions.h"
 
 namespace paddle {
@@ -19,11 +19,8 @@ constexpr size_t kCpuAlignment = 256;
 
 thread_local std::string error_text;
 
-struct Counts {
-  std::atomic<uint64_t> copies{0}, allocations{0};
-};
-Counts& counts() {
-  static Counts all;
+DeviceCounts& counts() {
+  static DeviceCounts all;
   return all;
 }
 
@@ -49,7 +46,7 @@ int release(void* memory) {
 
 int properties(int, paddle_device_properties* out) {
   paddle_device_properties all{};
-  all.flags = PADDLE_DEVICE_HOST_ACCESSIBLE;
+  all.flags = PADDLE_DEVICE_HOST_ACCESSIBLE | PADDLE_DEVICE_REPEATABLE;
   all.name = "cpu";
   all.memory = all.largest_allocation = static_cast<uint64_t>(limits().memory);
   all.alignment = kCpuAlignment;
@@ -58,12 +55,7 @@ int properties(int, paddle_device_properties* out) {
   return fill_in(*out, all);
 }
 
-int statistics(int, paddle_device_statistics* out) {
-  paddle_device_statistics all{};
-  all.copies_on_device = counts().copies;
-  all.allocations = counts().allocations;
-  return fill_in(*out, all);
-}
+int statistics(int, paddle_device_statistics* out) { return fill_in(*out, counts().statistics()); }
 
 paddle_device_api make_functions() {
   paddle_device_api api{};
@@ -84,7 +76,10 @@ paddle_device_api make_functions() {
     return PADDLE_OK;
   };
   api.destroy_stream = [](paddle_stream) -> int { return PADDLE_OK; };
-  api.synchronize_stream = [](paddle_stream) -> int { return PADDLE_OK; };
+  api.synchronize_stream = [](paddle_stream) -> int {
+    ++counts().waits;
+    return PADDLE_OK;
+  };
   api.create_event = [](int, paddle_event* event) -> int {
     *event = done_event();
     return PADDLE_OK;
@@ -93,9 +88,13 @@ paddle_device_api make_functions() {
   api.record_event = [](paddle_event, paddle_stream) -> int { return PADDLE_OK; };
   api.wait_event = [](paddle_stream, paddle_event) -> int { return PADDLE_OK; };
   api.synchronize_event = [](paddle_event) -> int { return PADDLE_OK; };
-  api.copy = [](paddle_stream, void* to, const void* from, size_t bytes, int) -> int {
+  api.copy = [](paddle_stream, void* to, const void* from, size_t bytes, int kind) -> int {
+    if (kind < PADDLE_COPY_TO_DEVICE || kind > PADDLE_COPY_ON_DEVICE) {
+      error_text = "copy: unknown kind";
+      return PADDLE_USAGE;
+    }
     if (bytes > 0) std::memmove(to, from, bytes);
-    ++counts().copies;
+    counts().add_copy(kind, bytes);
     return PADDLE_OK;
   };
   api.fill = [](paddle_stream, void* to, int byte, size_t bytes) -> int {

@@ -392,6 +392,7 @@ static int fill(paddle_stream stream, void* to, int byte, size_t bytes) {
 static int properties(int device, paddle_device_properties* out) {
   static const char* const names[DEVICES] = {"relay to the host", "second relay to the host"};
   const paddle_device_properties all = {.struct_size = out->struct_size,
+                                        .flags = PADDLE_DEVICE_REPEATABLE,
                                         .name = names[device],
                                         .memory = MEMORY,
                                         .largest_allocation = MEMORY,

@@ -345,6 +345,7 @@ int properties(int device, paddle_device_properties* out) {
   static const std::array<std::string, kDevices> names = {"mirror of the CPU",
                                                           "second mirror of the CPU"};
   paddle_device_properties all{};
+  all.flags = PADDLE_DEVICE_REPEATABLE;
   all.name = names.at(static_cast<size_t>(device)).c_str();
   all.memory = all.largest_allocation = static_cast<uint64_t>(limits().memory);
   all.alignment = kAlignment;

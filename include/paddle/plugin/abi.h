@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 #define PADDLE_PLUGIN_ABI_MAJOR 1
-#define PADDLE_PLUGIN_ABI_MINOR 4
+#define PADDLE_PLUGIN_ABI_MINOR 5
 
 /* The minor version that a plug-in is built for. Define it before the first of these headers to
  * leave out what came later: the plug-in then also loads in programs of that version. */

@@ -32,7 +32,9 @@ enum paddle_copy_kind {
 };
 
 enum {
-  PADDLE_DEVICE_HOST_ACCESSIBLE = 1 /* the host may read and write memory of the device */
+  PADDLE_DEVICE_HOST_ACCESSIBLE = 1, /* the host may read and write memory of the device */
+  /* Since 1.5: the same calls give the same bits each time. */
+  PADDLE_DEVICE_REPEATABLE = 2
 };
 
 /* Facts about a device. The caller sets struct_size and zeros; the device fills in the fields that
