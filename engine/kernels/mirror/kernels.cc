@@ -32,8 +32,9 @@ class HostAddresses final : public ResultAllocator {
 
 class MirrorKernel final : public Kernel {
  public:
-  MirrorKernel(std::unique_ptr<Kernel> kernel, size_t operands, size_t results)
-      : kernel_(std::move(kernel)), operands_(operands), results_(results) {}
+  /// `waits`: for other ranks, so the kernel must not keep a stream that they may share.
+  MirrorKernel(std::unique_ptr<Kernel> kernel, size_t operands, size_t results, bool waits)
+      : kernel_(std::move(kernel)), operands_(operands), results_(results), waits_(waits) {}
 
   void run(const RunContext& context, void* const* operands, void* const* results) const override {
     ensure(context.stream != nullptr, "mirror: a kernel without a stream");
@@ -54,31 +55,38 @@ class MirrorKernel final : public Kernel {
       if (allocator) inner.allocator = &addresses.emplace(*allocator);
       kernel->run(inner, in.data(), out.data());
     };
-    if (context.allocator)
+    if (waits_) {
+      launch_and_wait(context.stream, [] {}, {});
+      work();
+    } else if (context.allocator) {
       launch_and_wait(context.stream, std::move(work), std::move(location));
-    else
+    } else {
       launch(context.stream, std::move(work), std::move(location));
+    }
   }
   size_t scratch_bytes() const override { return kernel_->scratch_bytes(); }
   bool reads(size_t i) const override { return kernel_->reads(i); }
-  bool capturable() const override { return kernel_->capturable(); }
+  bool capturable() const override { return !waits_ && kernel_->capturable(); }
   std::string implementation() const override { return "mirror:" + kernel_->implementation(); }
 
  private:
   std::shared_ptr<const Kernel> kernel_;  ///< queued work may outlive this object
   size_t operands_, results_;
+  bool waits_;
 };
 
-std::unique_ptr<Kernel> on_mirror(std::unique_ptr<Kernel> kernel, size_t operands, size_t results) {
+std::unique_ptr<Kernel> on_mirror(std::unique_ptr<Kernel> kernel, size_t operands, size_t results,
+                                  bool waits = false) {
   if (!kernel) return nullptr;
-  return std::make_unique<MirrorKernel>(std::move(kernel), operands, results);
+  return std::make_unique<MirrorKernel>(std::move(kernel), operands, results, waits);
 }
 
 std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
   if (is_missing(request.op)) return nullptr;
   KernelRequest on_cpu = request;
   on_cpu.target.device = Device::cpu();
-  return on_mirror(prepare_kernel(on_cpu), request.operands.size(), request.results.size());
+  return on_mirror(prepare_kernel(on_cpu), request.operands.size(), request.results.size(),
+                   request.op.has(kAccessesRanks));
 }
 
 std::unique_ptr<Kernel> prepare_group(const FusedRequest& request) {
