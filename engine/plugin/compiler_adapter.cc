@@ -25,42 +25,10 @@ Layout layout_of(const ir::Value* value) {
     out.present = false;
     return out;
   }
-  out.dtype = value->type.dtype;
-  for (const Dim& d : value->type.shape) out.shape.push_back(d.constant().value_or(-1));
-  out.strides.resize(out.shape.size());
-  int64_t stride = 1;
-  for (size_t i = out.shape.size(); i-- > 0;) {
-    out.strides[i] = stride;
-    stride = stride < 0 || out.shape[i] < 0 ? -1 : stride * out.shape[i];
-  }
+  out = layout_of_type(value->type);
   if (value->constant) out.constant = value->constant->raw();
   return out;
 }
-
-/// The layouts, views and attributes of an operation, which a request points to.
-class OperationRequest {
- public:
-  OperationRequest(const Op& op, Attrs attrs, std::span<const Layout> operands,
-                   std::span<const Layout> results)
-      : attrs_(std::move(attrs)), operands_(operands), results_(results), data_{op, attrs_} {
-    request_.struct_size = sizeof request_;
-    request_.operand_count = static_cast<uint32_t>(operands.size());
-    request_.result_count = static_cast<uint32_t>(results.size());
-    request_.thread_count = static_cast<uint32_t>(thread_count());
-    request_.operands = operands_.data();
-    request_.results = results_.data();
-    request_.operation = &data_;
-  }
-  OperationRequest(const OperationRequest&) = delete;
-  OperationRequest& operator=(const OperationRequest&) = delete;
-  const paddle_request* get() const { return &request_; }
-
- private:
-  Attrs attrs_;
-  LayoutViews operands_, results_;
-  RequestData data_;
-  paddle_request request_{};
-};
 
 /// A region with its sizes, and what the struct of C points to.
 class RegionDescription {

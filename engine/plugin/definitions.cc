@@ -1,6 +1,7 @@
 #include "plugin/definitions.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ops/core/operand_types.h"
 
@@ -64,7 +65,8 @@ const char* Definitions::keep(std::string text) {
 }
 
 void Definitions::add_schema(const std::string& text, const std::string& file,
-                             const std::string& section) {
+                             const std::string& section,
+                             const std::map<std::string, NativeRules>& rules) {
   // Twice: entries by the reader of the engine's own schema, and rules in the model language with
   // the place of each character.
   const config::Node document = config::parse_document(text, file);
@@ -79,7 +81,10 @@ void Definitions::add_schema(const std::string& text, const std::string& file,
     const std::string name = provider_.name + "." + entry.name;
     if (find_op(name) || places_.contains(name)) reject("the operation exists already");
     places_[name] = entry.place;
-    add(entry, read_text_rules(*node, file));
+    TextRules of_entry = read_text_rules(*node, file);
+    if (const auto native = rules.find(entry.name); native != rules.end())
+      of_entry.native = &native_.emplace_back(native->second);
+    add(entry, std::move(of_entry));
     if (const config::Node* const sharding = node->find("sharding"))
       sharding_.push_back({name, read_sharding_rule(*sharding)});
   }
@@ -158,8 +163,13 @@ void Definitions::add(const op_schema::Entry& e, TextRules rules) {
   def.operand_dtypes = declares ? parts.dtypes.data() : nullptr;
   def.provider = &provider_;
   def.context = &parts.rules;
-  if (e.body.empty()) {
-    if (e.types.empty())
+  if (parts.rules.native) {
+    const bool has_view = parts.rules.native->rules.view != nullptr;
+    add_native_rules(e, parts.rules, def);
+    if (has_view) parts.rules.infer_before_view = std::exchange(def.infer, infer_of_view);
+  }
+  if (!def.decompose) {
+    if (e.types.empty() && !(parts.rules.native && parts.rules.native->rules.infer))
       throw Error(ErrorCode::kConfig, e.name + ": has no body, and no types (infer) for a kernel",
                   e.place);
     needs_kernel_.push_back({def.name, e.place});
@@ -173,6 +183,21 @@ void Definitions::add(const op_schema::Entry& e, TextRules rules) {
     aliases_.push_back({keep(provider_.name + "." + alias), def.name});
   }
   ops_.push_back(def);
+}
+
+void Definitions::add_native_rules(const op_schema::Entry& e, const TextRules& rules, OpDef& def) {
+  const NativeRules& native = *rules.native;
+  const auto once = [&](bool in_c, bool in_text, const char* rule) {
+    if (in_c && in_text)
+      throw Error(ErrorCode::kConfig, str(e.name, ": ", rule, ": is text, and a function in C"),
+                  e.place);
+    return in_c;
+  };
+  if (once(native.rules.infer, !e.types.empty(), "infer")) def.infer = infer_by_c;
+  if (once(native.rules.decompose, !e.body.empty(), "body")) def.decompose = decompose_by_c;
+  if (once(native.rules.vjp, !e.gradients.empty(), "vjp")) def.vjp = vjp_by_c;
+  if (native.rules.cost) def.cost = cost_by_c(native);
+  if (native.rules.view) def.view = view_by_c(native);
 }
 
 void Definitions::require_kernels(const std::vector<std::string>& with_kernels) const {

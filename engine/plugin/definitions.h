@@ -10,6 +10,7 @@
 #include "op_schema/entry.h"
 #include "ops/core/op.h"
 #include "partition/factor_text.h"
+#include "plugin/rules_adapter.h"
 #include "plugin/text_rules.h"
 
 namespace paddle::plugin {
@@ -26,9 +27,10 @@ class Definitions {
   explicit Definitions(const Provider& provider) : provider_(provider) {}
 
   /// Adds the entries of a schema: the map of `text`, as if it were the content of `file`, at the
-  /// key `section` ("" for the whole). kConfig with place for an entry that does not fit, or whose
-  /// operation exists.
-  void add_schema(const std::string& text, const std::string& file, const std::string& section);
+  /// key `section` ("" for the whole). `rules`: those in C, by the name of the entry. kConfig with
+  /// place for an entry that does not fit, or whose operation exists.
+  void add_schema(const std::string& text, const std::string& file, const std::string& section,
+                  const std::map<std::string, NativeRules>& rules = {});
 
   const std::vector<OpDef>& ops() const { return ops_; }
   const std::vector<Alias>& aliases() const { return aliases_; }
@@ -41,6 +43,7 @@ class Definitions {
  private:
   const char* keep(std::string text);
   void add(const op_schema::Entry& entry, TextRules rules);
+  void add_native_rules(const op_schema::Entry& entry, const TextRules& rules, OpDef& def);
 
   /// The tables that one definition points to.
   struct Parts {
@@ -55,6 +58,7 @@ class Definitions {
   const Provider& provider_;
   std::deque<std::string> texts_;
   std::deque<Parts> parts_;
+  std::deque<NativeRules> native_;
   std::vector<OpDef> ops_;
   std::vector<Alias> aliases_;
   std::vector<ShardingRule> sharding_;

@@ -9,6 +9,7 @@
 #include "base/parallel.h"
 #include "plugin/frame.h"
 #include "plugin/plugin.h"
+#include "plugin/rules_adapter.h"
 #include "plugin/table_adapter.h"
 #include "tensor/random.h"
 
@@ -83,7 +84,10 @@ paddle_host make_host() {
   h.version = PADDLE_VERSION;
   h.table = [](const char* name, uint32_t version) -> const void* {
     const std::string_view wanted = name ? name : "";
-    if (wanted == PADDLE_RECORDS && version == 1) return &records_functions();
+    if (version != 1) return nullptr;
+    if (wanted == PADDLE_RECORDS) return &records_functions();
+    if (wanted == PADDLE_TYPES) return &types_functions();
+    if (wanted == PADDLE_BUILD) return &build_functions();
     return nullptr;
   };
   h.fail = [](paddle_call* call, paddle_status status, const char* text) {
@@ -163,6 +167,7 @@ void set_log(std::function<void(int level, const std::string& text)> sink) {
 paddle_status set_error(paddle_call* call, paddle_status status, const std::string& message,
                         const SourceLocation& location) noexcept {
   if (!call) return status;
+  call->status = status;
   call->message = message;
   for (char& c : call->message)
     if (c == '\n') c = ' ';
@@ -177,6 +182,12 @@ void throw_status(const paddle_call& call, paddle_status status, const std::stri
     if (static_cast<int>(known) == status) code = known;
   const std::string why = call.message.empty() ? str("failed with status ", status) : call.message;
   throw Error(code, what + ": " + why, call.location);
+}
+
+std::optional<DType> dtype_of_c(paddle_dtype dtype) {
+  for (int i = 0; i < kDTypeCount; ++i)
+    if (const auto each = static_cast<DType>(i); dtype >= 0 && c_dtype(each) == dtype) return each;
+  return std::nullopt;
 }
 
 paddle_dtype c_dtype(DType dtype) {

@@ -3,6 +3,7 @@
 // carries.
 
 #include <exception>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,15 +11,22 @@
 #include "ops/core/kernel.h"
 #include "paddle/plugin/host.h"
 
+namespace paddle::plugin {
+struct TypesOfCall;
+struct ValuesOfCall;
+}  // namespace paddle::plugin
+
 /// The opaque type of abi.h.
 struct paddle_call {
-  paddle::ErrorCode code = paddle::ErrorCode::kInternal;
+  paddle_status status = PADDLE_INTERNAL;  ///< of the error that `message` tells
   std::string message;
   paddle::SourceLocation location;
-  paddle::ResultAllocator* allocator = nullptr;  ///< of a kernel that runs
-  std::vector<bool> results_allocated;           ///< by it
-  std::string text;                              ///< what the plug-in has written
-  bool too_long = false;                         ///< and that it was more than a call may write
+  paddle::ResultAllocator* allocator = nullptr;      ///< of a kernel that runs
+  std::vector<bool> results_allocated;               ///< by it
+  std::string text;                                  ///< what the plug-in has written
+  bool too_long = false;                             ///< and that it was more than a call may write
+  paddle::plugin::TypesOfCall* types = nullptr;      ///< while `infer` runs
+  paddle::plugin::ValuesOfCall* values = nullptr;    ///< while `decompose` or `vjp` runs
 };
 
 namespace paddle::plugin {
@@ -55,5 +63,7 @@ struct RequestData {
 };
 
 paddle_dtype c_dtype(DType dtype);
+/// The dtype of a number of C; nullopt if there is none.
+std::optional<DType> dtype_of_c(paddle_dtype dtype);
 
 }  // namespace paddle::plugin

@@ -118,16 +118,7 @@ std::unique_ptr<Kernel> prepare_plugin_kernel(const KernelRequest& request, cons
   if (!request.operands.empty() && request.operands[0].present &&
       !(c.dtypes & dtype_sets::of(request.operands[0].dtype)))
     return nullptr;
-  const LayoutViews operands(request.operands), results(request.results);
-  const RequestData data{request.op, request.attrs};
-  paddle_request r{};
-  r.struct_size = sizeof r;
-  r.operand_count = static_cast<uint32_t>(request.operands.size());
-  r.result_count = static_cast<uint32_t>(request.results.size());
-  r.thread_count = static_cast<uint32_t>(thread_count());
-  r.operands = operands.data();
-  r.results = results.data();
-  r.operation = &data;
+  const OperationRequest r(request.op, request.attrs, request.operands, request.results);
   paddle_instance instance{};
   instance.struct_size = sizeof instance;
   paddle_call call;
@@ -135,7 +126,7 @@ std::unique_ptr<Kernel> prepare_plugin_kernel(const KernelRequest& request, cons
   {
     const Frame frame(c.plugin.c_str(), "prepare", c.operation.c_str());
     status = call_plugin(frame, c.plugin.c_str(), c.operation.c_str(),
-                         [&] { return c.kernel->prepare(&call, &r, &instance); });
+                         [&] { return c.kernel->prepare(&call, r.get(), &instance); });
   }
   if (status == PADDLE_DECLINED) return nullptr;
   if (status != PADDLE_OK) throw_status(call, status, c.operation);

@@ -8,6 +8,7 @@
 #include "ops/core/kernel.h"
 #include "ops/core/operand_types.h"
 #include "paddle/plugin/kernel.h"
+#include "plugin/host.h"
 
 namespace paddle::plugin {
 
@@ -36,6 +37,25 @@ class LayoutViews {
   std::deque<paddle_view> views_;
   std::vector<const paddle_view*> pointers_;
 };
+
+/// An operation as a plug-in sees it: layouts, whose unknown sizes are -1, and attributes.
+class OperationRequest {
+ public:
+  OperationRequest(const Op& op, Attrs attrs, std::span<const Layout> operands,
+                   std::span<const Layout> results);
+  OperationRequest(const OperationRequest&) = delete;
+  OperationRequest& operator=(const OperationRequest&) = delete;
+  const paddle_request* get() const { return &request_; }
+
+ private:
+  Attrs attrs_;
+  LayoutViews operands_, results_;
+  RequestData data_;
+  paddle_request request_{};
+};
+/// The contiguous layout of a type, whose unknown sizes, and the strides that depend on them, are
+/// -1.
+Layout layout_of_type(const TensorType& type);
 
 /// The kernel of an instance that a plug-in has filled in. `plugin` and `subject`, which it
 /// computes, are for messages and outlive it.

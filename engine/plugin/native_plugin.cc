@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <filesystem>
+#include <map>
 
 #include "config/kind_keys.h"
 #include "ops/core/backend.h"
@@ -89,6 +90,36 @@ void read_sharding_rules(const Descriptors& d, const char* text, const std::stri
   }
 }
 
+/// Checks the rules in C of a schema; gives them by the names of operations there.
+std::map<std::string, NativeRules> read_rules(const Descriptors& d, const paddle_operation& given,
+                                              uint32_t number, const std::string& base,
+                                              const Parts& parts) {
+  const paddle_operation operation = known_part(given);
+  constexpr uint32_t kMaxRules = 10000;
+  if (operation.rule_count > kMaxRules)
+    d.reject(str("operation ", number, ": more than ", kMaxRules, " rules"));
+  const Provider& provider = parts.plugin.provider;
+  std::map<std::string, NativeRules> out;
+  for (uint32_t i = 0; i < operation.rule_count; ++i) {
+    const paddle_rules& rules =
+        d.item(operation.rules, i, "rules", PADDLE_END_OF(paddle_rules, operation));
+    if (is_empty(rules.operation)) d.reject(str("rules ", i, ": operation must be set"));
+    const std::string name = rules.operation;
+    const paddle_rules known = known_part(rules);
+    if (!known.infer && !known.decompose && !known.vjp && !known.cost && !known.view)
+      d.reject(str("rules of ", name, ": has none"));
+    if (!out.emplace(name, NativeRules{provider.name + " " + provider.version,
+                                       provider.name + "." + name, base + ":rules", known})
+             .second)
+      d.reject(str("there are two rules of ", name));
+  }
+  const config::Node schema = config::parse_document(operation.schema, base + ":operations");
+  for (const auto& [name, rules] : out)
+    if (!schema.is_map() || !schema.find(name))
+      d.reject(str("rules of ", name, ": the schema has no such operation"));
+  return out;
+}
+
 /// Checks the descriptors and turns them into parts; nothing is registered.
 void read_descriptors(const std::string& path, const paddle_plugin& given, Parts& parts) {
   const Descriptors d(path);
@@ -106,7 +137,8 @@ void read_descriptors(const std::string& path, const paddle_plugin& given, Parts
     const paddle_operation& operation =
         d.item(given.operations, i, "operation", PADDLE_END_OF(paddle_operation, schema));
     if (is_empty(operation.schema)) d.reject(str("operation ", i, ": has no schema"));
-    parts.definitions.add_schema(operation.schema, file, "");
+    parts.definitions.add_schema(operation.schema, file, "",
+                                 read_rules(d, operation, i, base, parts));
   }
   const std::vector<std::string> own = parts.definitions.names();
   for (uint32_t i = 0; i < given.kernel_count; ++i) {

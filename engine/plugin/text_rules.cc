@@ -1,6 +1,9 @@
 #include "plugin/text_rules.h"
 
 #include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
 
 #include "lang/eval/evaluator.h"
 #include "lang/eval/place_marks.h"
@@ -11,8 +14,6 @@ namespace {
 
 using lang::NamedValues;
 using lang::Value;
-
-const TextRules& rules_of(const Op& op) { return *static_cast<const TextRules*>(op.def->context); }
 
 Value value_of(const AttrValue& a) {
   if (a.is_none()) return {};
@@ -33,7 +34,7 @@ Value value_of(const Tensors& tensors) {
   return Value::list(std::move(items));
 }
 
-/// Operands and attributes by name; `operand(d)` and `list(d)` give those of the call.
+/// `operand(d)` and `list(d)` give those of the call.
 template <class Context>
 NamedValues arguments(const Context& c) {
   NamedValues names;
@@ -52,6 +53,17 @@ NamedValues arguments(const Context& c) {
   return names;
 }
 
+template <class Context>
+Tensors flat(const Context& c) {
+  Tensors out;
+  for (size_t d = 0; d < c.op().operands().size(); ++d)
+    if (c.op().operands()[d].kind == OperandKind::kList)
+      for (const Tensor& t : c.list(d)) out.push_back(t);
+    else
+      out.push_back(c.operand(d));
+  return out;
+}
+
 /// Bodies have operands for what a layer would make.
 class NoParameters final : public lang::ParameterProvider {
  public:
@@ -67,9 +79,9 @@ class NoParameters final : public lang::ParameterProvider {
   }
 };
 
-/// Runs code of the operation. Its errors name the operation and get the place of the call; the
-/// place in the code is in a note.
-Value run(const Op& op, const lang::Code& code, const NamedValues& names) {
+/// Runs code of the operation in `file`. Its errors name the operation and get the place of the
+/// call; the place in the code is in a note.
+Value run(const Op& op, const lang::Code& code, const std::string& file, const NamedValues& names) {
   lang::EvaluationOptions options;
   NoParameters store;
   options.store = &store;
@@ -78,7 +90,7 @@ Value run(const Op& op, const lang::Code& code, const NamedValues& names) {
   try {
     return lang::run_code(code, names, options);
   } catch (const Error& e) {
-    if (e.location().file != rules_of(op).file) throw;
+    if (e.location().file != file) throw;
     const ErrorCode code_of_call = e.code() == ErrorCode::kConfig ? ErrorCode::kUsage : e.code();
     Error error(code_of_call, str(op.name(), ": ", e.message()));
     error.note("  in its schema at " + e.location().text());
@@ -100,10 +112,53 @@ void check_callees(const lang::Code& code) {
                   site.where.location());
 }
 
+/// Codes of expressions, which functions in C evaluate again and again.
+struct ReadTexts {
+  std::mutex mutex;
+  std::map<std::pair<std::string, std::string>, std::shared_ptr<const lang::Code>> codes;
+};
+
+std::shared_ptr<const lang::Code> code_of(const std::string& text, const std::string& file) {
+  static auto* const all = new ReadTexts;
+  constexpr size_t kMaxCodes = 10000;
+  const std::lock_guard lock(all->mutex);
+  if (all->codes.size() >= kMaxCodes) all->codes.clear();
+  auto& code = all->codes[{file, text}];
+  if (!code) {
+    config::Diagnostics diagnostics;
+    const auto source = config::parse_document("{}", file).source;
+    lang::Code read = lang::read_code(config::make_scalar(text, source), diagnostics);
+    diagnostics.raise();
+    check_callees(read);
+    code = std::make_shared<const lang::Code>(std::move(read));
+  }
+  return code;
+}
+
 }  // namespace
 
+const TextRules& text_rules_of(const Op& op) {
+  return *static_cast<const TextRules*>(op.def->context);
+}
+
+NamedValues names_of(const CallContext& c) { return arguments(c); }
+NamedValues names_of(const VjpContext& c) { return arguments(c); }
+Tensors flat_operands(const CallContext& c) { return flat(c); }
+Tensors flat_operands(const VjpContext& c) { return flat(c); }
+
+Tensor value_of_text(const Op& op, const std::string& text, const std::string& file,
+                     const NamedValues& names) {
+  std::shared_ptr<const lang::Code> code;
+  try {
+    code = code_of(text, file);
+  } catch (const Error& e) {
+    throw Error(ErrorCode::kUsage, str(op.name(), ": ", e.message()), e.location());
+  }
+  return tensor_of(op, run(op, *code, file, names));
+}
+
 TextRules read_text_rules(const config::Node& entry, const std::string& file) {
-  TextRules out{file, {}, {}, {}, false};
+  TextRules out{file, {}, {}};
   config::Diagnostics diagnostics;
   const auto read = [&](const config::Node& node) {
     lang::Code code = lang::read_code(node, diagnostics);
@@ -135,7 +190,7 @@ partition::RuleFn read_sharding_rule(const config::Node& node) {
 
 Tensors decompose_by_text(CallContext& c) {
   const Op& op = c.op();
-  const Value value = run(op, rules_of(op).body, arguments(c));
+  const Value value = run(op, text_rules_of(op).body, text_rules_of(op).file, arguments(c));
   Tensors out;
   if (const lang::ValueList* const items = value.items())
     for (const Value& item : *items) out.push_back(tensor_of(op, item));
@@ -149,11 +204,11 @@ Tensors decompose_by_text(CallContext& c) {
 
 void infer_by_text(InferContext& c) {
   std::map<std::string, Dim> run_time;
-  for (const TypeText& type : rules_of(c.op()).types) c.result(type_of(type, c, run_time));
+  for (const TypeText& type : text_rules_of(c.op()).types) c.result(type_of(type, c, run_time));
 }
 
 bool has_surrogate_gradient(const Op& op) {
-  return op.def->provider && rules_of(op).surrogate_gradient;
+  return op.def->provider && text_rules_of(op).surrogate_gradient;
 }
 
 Tensors vjp_by_text(VjpContext& c) {
@@ -167,10 +222,10 @@ Tensors vjp_by_text(VjpContext& c) {
     if (i == 0) names.emplace_back("g", cotangent);
   }
   Tensors out = c.gradients();
-  const auto& gradients = rules_of(op).gradients;
+  const auto& gradients = text_rules_of(op).gradients;
   for (size_t d = 0; d < op.operands().size() && d < gradients.size(); ++d) {
     if (!c.needs(d)) continue;
-    const Value value = run(op, gradients[d], names);
+    const Value value = run(op, gradients[d], text_rules_of(op).file, names);
     if (value.is_none()) continue;
     const Tensor gradient = tensor_of(op, value);
     const Tensor& operand = c.plain_operand(d);

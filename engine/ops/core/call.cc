@@ -188,7 +188,8 @@ Tensor call_single(const Op& op, Tensors operands, Attrs attrs) {
 }
 
 bool is_decomposed(const OpCall& call, const TargetInfo& target) {
-  if (!call.op.def->decompose) return false;
+  // A view is tried first.
+  if (!call.op.def->decompose || (call.op.def->provider && call.op.def->view)) return false;
   std::vector<DType> operands;
   for (const Tensor& t : call.operands)
     if (t.defined()) operands.push_back(t.dtype());

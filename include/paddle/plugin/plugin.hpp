@@ -19,6 +19,7 @@
 // classes (kinds.hpp), as are compilers (graph.hpp).
 
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <optional>
 #include <string>
@@ -41,7 +42,21 @@ class Plugin {
   using Accepts = bool (*)(const Request&);
 
   /// Entries of the operation schema, as under `operations:` in a .plugin.yaml file.
-  void operations(const char* schema) { schemas_.push_back({sizeof(paddle_operation), schema}); }
+  void operations(const char* schema) {
+    paddle_operation& operation = schemas_.emplace_back();
+    operation.struct_size = sizeof operation;
+    operation.schema = schema;
+  }
+#if PADDLE_PLUGIN_TARGET_MINOR >= 5
+  /// The same with rules in C (operation.h), which live to the end of the process.
+  void operations(const char* schema, std::vector<const paddle_rules*> rules) {
+    operations(schema);
+    auto& kept = rules_.emplace_back(std::move(rules));
+    schemas_.back().rule_count = static_cast<uint32_t>(kept.size());
+    schemas_.back().rules = kept.data();
+    needs(5);
+  }
+#endif
   /// `dtypes`: of the first operand, "float32|float64"; null for any. Operands are contiguous:
   /// others are left to the body.
   void kernel(const char* operation, const char* backend, const char* dtypes, Kernel run,
@@ -287,6 +302,9 @@ class Plugin {
   static const Prepare* prepares() { return table(std::make_index_sequence<kMaxKernels>()); }
 
   std::vector<paddle_operation> schemas_;
+#if PADDLE_PLUGIN_TARGET_MINOR >= 5
+  std::deque<std::vector<const paddle_rules*>> rules_;
+#endif
   std::vector<paddle_kernel> kernels_;
   std::vector<const paddle_operation*> operation_list_;
   std::vector<const paddle_kernel*> kernel_list_;

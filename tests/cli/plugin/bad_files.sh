@@ -92,7 +92,7 @@ static paddle_status start(const paddle_host* host, paddle_call* call) {
   return host->fail(call, PADDLE_DEVICE, "no key is plugged in");
 }
 extern int of_nobody(void);
-static const paddle_operation operation = {OPERATION_SIZE, SCHEMA};
+static const paddle_operation operation = {.struct_size = OPERATION_SIZE, .schema = SCHEMA};
 static const paddle_operation* const operations[] = {OPERATION};
 static const paddle_kernel kernel = {sizeof kernel, KERNEL_OF, BACKEND, DTYPES, PREPARE};
 static const paddle_kernel* const kernels[] = {&kernel};

@@ -163,12 +163,13 @@ static paddle_status prepare(paddle_call* call, const paddle_request* q, paddle_
   return PADDLE_OK;
 }
 static const paddle_operation operation = {
+  .struct_size =
 #ifdef SHORT
   4,
 #else
   sizeof operation,
 #endif
-  SCHEMA};
+  .schema = SCHEMA};
 static const struct long_kernel kernel = {{
 #ifdef LONG
   sizeof(struct long_kernel),

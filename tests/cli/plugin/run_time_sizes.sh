@@ -41,8 +41,7 @@ static paddle_status prepare(paddle_call* call, const paddle_request* request, p
   return PADDLE_OK;
 }
 static const paddle_operation operation = {
-    sizeof operation,
-    "keep: {signature: (x:T) -> out, doc: The elements above 0., dtypes: {x: float}, infer: 'x.dtype [?]', "
+    .struct_size = sizeof operation, .schema = "keep: {signature: (x:T) -> out, doc: The elements above 0., dtypes: {x: float}, infer: 'x.dtype [?]', "
     "body: 'masked_select(x, x > 0)', vjp: 'none: not needed here', samples: ['x=f64[3,5]']}"};
 static const paddle_operation* const operations[] = {&operation};
 static const paddle_kernel kernel = {sizeof kernel, "positive.keep", "cpu", "float32", prepare};

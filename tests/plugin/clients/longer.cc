@@ -33,7 +33,8 @@ static paddle_status prepare(paddle_call*, const paddle_request* request,
 }
 
 static const Longer<paddle_operation> operation = {
-    {sizeof operation, "thrice: {signature: '(x:T) -> out', doc: thrice x., body: x * 3}"},
+    {sizeof operation, "thrice: {signature: '(x:T) -> out', doc: thrice x., body: x * 3}", 0, 0,
+     nullptr},
     never,
     "later"};
 static const paddle_operation* const operations[] = {&operation.known};
