@@ -3,7 +3,7 @@
 import os
 import re
 
-HEADERS = ("abi", "host", "plugin", "operation", "kernel", "device", "pass", "data", "comm", "table", "graph")
+HEADERS = ("abi", "host", "plugin", "operation", "kernel", "device", "pass", "data", "comm", "ranks", "table", "graph")
 COMMENT = re.compile(r"/\*(.*?)\*/", re.S)
 #: A type with its name at the end, a macro, or an enum.
 DECLARATION = re.compile(

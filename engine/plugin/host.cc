@@ -9,6 +9,7 @@
 #include "base/parallel.h"
 #include "plugin/frame.h"
 #include "plugin/plugin.h"
+#include "plugin/ranks_adapter.h"
 #include "plugin/rules_adapter.h"
 #include "plugin/table_adapter.h"
 #include "tensor/random.h"
@@ -88,6 +89,7 @@ paddle_host make_host() {
     if (wanted == PADDLE_RECORDS) return &records_functions();
     if (wanted == PADDLE_TYPES) return &types_functions();
     if (wanted == PADDLE_BUILD) return &build_functions();
+    if (wanted == PADDLE_RANKS) return &ranks_functions();
     return nullptr;
   };
   h.fail = [](paddle_call* call, paddle_status status, const char* text) {

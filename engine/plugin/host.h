@@ -25,6 +25,7 @@ struct paddle_call {
   std::vector<bool> results_allocated;               ///< by it
   std::string text;                                  ///< what the plug-in has written
   bool too_long = false;                             ///< and that it was more than a call may write
+  paddle::comm::Collectives* collectives = nullptr;  ///< of the run that a kernel belongs to
   paddle::plugin::TypesOfCall* types = nullptr;      ///< while `infer` runs
   paddle::plugin::ValuesOfCall* values = nullptr;    ///< while `decompose` or `vjp` runs
 };

@@ -45,6 +45,7 @@ class PluginKernel final : public Kernel {
 
   void run(const RunContext& c, void* const* operands, void* const* results) const override {
     paddle_call call;
+    call.collectives = c.collectives;
     paddle_run arguments{};
     arguments.struct_size = sizeof arguments;
     arguments.operand_count = operands_;

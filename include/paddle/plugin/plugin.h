@@ -11,6 +11,7 @@
 #include "paddle/plugin/kernel.h"
 #include "paddle/plugin/operation.h"
 #include "paddle/plugin/pass.h"
+#include "paddle/plugin/ranks.h"
 #include "paddle/plugin/table.h"
 
 #ifdef __cplusplus
