@@ -11,6 +11,7 @@
 #include <bit>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 
@@ -88,6 +89,30 @@ void write_begin(int signal, const char* plugin) {
   write_text(": ");
 }
 
+/// The function that the thread is in.
+void write_record() {
+  write_text(record.function);
+  if (record.subject && *record.subject) {
+    write_text(" of ");
+    write_text(record.subject);
+  }
+  if (record.location && *record.location) {
+    write_text(", ");
+    write_text(record.location);
+  }
+  write_text("\n");
+}
+
+/// At the end of the process: a plug-in that ends it is an error.
+void on_exit_of_process() {
+  if (!record.plugin) return;
+  write_text("error: the plug-in ");
+  write_text(record.plugin);
+  write_text(" ends the program: ");
+  write_record();
+  _exit(static_cast<int>(ErrorCode::kInternal));
+}
+
 /// The thread whose signal is reported; 0 before. Others wait for the end of the process.
 std::atomic<pid_t> reporter = 0;
 
@@ -101,16 +126,7 @@ void on_signal(int signal, siginfo_t*, void* context) {
     // A second signal, in this function.
   } else if (record.plugin) {
     write_begin(signal, record.plugin);
-    write_text(record.function);
-    if (record.subject && *record.subject) {
-      write_text(" of ");
-      write_text(record.subject);
-    }
-    if (record.location && *record.location) {
-      write_text(", ");
-      write_text(record.location);
-    }
-    write_text("\n");
+    write_record();
   } else if (const Code* const code = running_code(context, &address)) {
     write_begin(signal, code->label);
     write_text("its code at 0x");
@@ -155,6 +171,7 @@ void write_crashes_to(int descriptor) { crash_descriptor = descriptor; }
 void attribute_crashes() {
   static std::once_flag once;
   std::call_once(once, [] {
+    (void)std::atexit(on_exit_of_process);
     for (const int signal : kCrashSignals) {
       struct sigaction action {};
       action.sa_sigaction = on_signal;

@@ -4,7 +4,7 @@
 
 #include "base/parallel.h"
 #include "plugin/frame.h"
-#include "plugin/host.h"
+#include "plugin/process_state.h"
 
 namespace paddle::plugin {
 namespace {
@@ -62,10 +62,16 @@ class PluginKernel final : public Kernel {
       arguments.allocate_result = allocate_result;
     }
     paddle_status status = PADDLE_INTERNAL;
+    const unsigned control = float_control();
     {
       const Frame frame(plugin_.c_str(), "run", subject_.c_str(), arguments.location);
       status = call_plugin(frame, plugin_.c_str(), subject_.c_str(),
                            [&] { return instance_.run(instance_.state, &arguments); });
+    }
+    if (float_control() != control) {
+      set_float_control(control);
+      fail(ErrorCode::kInternal, subject_, ": the kernel of ", plugin_,
+           " changes how the floating-point unit rounds");
     }
     // An error that was set counts although the kernel says that all is well.
     if (status != PADDLE_OK || !call.message.empty()) throw_status(call, status, subject_);
@@ -106,6 +112,31 @@ LayoutViews::LayoutViews(std::span<const Layout> layouts)
     view.strides = layout.strides.data();
     pointers_.push_back(&view);
   }
+}
+
+OperationRequest::OperationRequest(const Op& op, Attrs attrs, std::span<const Layout> operands,
+                                   std::span<const Layout> results)
+    : attrs_(std::move(attrs)), operands_(operands), results_(results), data_{op, attrs_} {
+  request_.struct_size = sizeof request_;
+  request_.operand_count = static_cast<uint32_t>(operands.size());
+  request_.result_count = static_cast<uint32_t>(results.size());
+  request_.thread_count = static_cast<uint32_t>(thread_count());
+  request_.operands = operands_.data();
+  request_.results = results_.data();
+  request_.operation = &data_;
+}
+
+Layout layout_of_type(const TensorType& type) {
+  Layout out;
+  out.dtype = type.dtype;
+  for (const Dim& d : type.shape) out.shape.push_back(d.constant().value_or(-1));
+  out.strides.resize(out.shape.size());
+  int64_t stride = 1;
+  for (size_t i = out.shape.size(); i-- > 0;) {
+    out.strides[i] = stride;
+    stride = stride < 0 || out.shape[i] < 0 ? -1 : stride * out.shape[i];
+  }
+  return out;
 }
 
 std::unique_ptr<Kernel> kernel_of_instance(const std::string& plugin, const std::string& subject,

@@ -170,6 +170,8 @@ const Plugin& load(const std::string& path, const LoadOptions& options) {
     register_parts(kept);
     if (kept.start) kept.start(given);
     kept.stop = stop;
+    if (!kept.plugin.state_change.empty())
+      host().log(1, (path + ": " + kept.plugin.state_change + ", which was put back").c_str());
     static const bool stops_at_exit = std::atexit(stop_all) == 0;
     (void)stops_at_exit;
   } catch (const Error& e) {

@@ -16,6 +16,7 @@
 #include "plugin/frame.h"
 #include "plugin/host.h"
 #include "plugin/option_struct.h"
+#include "plugin/process_state.h"
 #include "tensor/device_functions.h"
 
 namespace paddle::plugin {
@@ -207,7 +208,9 @@ std::unique_ptr<Parts> open_native_plugin(const std::string& path) {
   const std::string absolute = std::filesystem::absolute(path).string();
   const std::string label = object.note.name + " " + object.note.version;
   void* handle = nullptr;
+  std::string change;
   {
+    const KeepProcessState keep(change);
     const Frame frame(label.c_str(), "loading", path.c_str());
     handle = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
   }
@@ -221,12 +224,18 @@ std::unique_ptr<Parts> open_native_plugin(const std::string& path) {
 
   static std::deque<std::string> labels;
   note_code(reinterpret_cast<const void*>(entry), labels.emplace_back(label).c_str());
-  static std::deque<paddle_plugin> kept;  // for functions that are called later
-  paddle_plugin& given = kept.emplace_back();
-  given = {};
+  // For functions that are called later. One that was built for a later version may write more than
+  // this one knows before it can be asked for its version.
+  struct Given {
+    paddle_plugin plugin;
+    std::byte more[4096];
+  };
+  static std::deque<Given> kept;
+  paddle_plugin& given = kept.emplace_back().plugin;
   given.struct_size = sizeof given;
   paddle_status status = PADDLE_INTERNAL;
   {
+    const KeepProcessState keep(change);
     const Frame frame(label.c_str(), kEntry, "");
     status = entry(&host(), &given);
   }
@@ -245,18 +254,22 @@ std::unique_ptr<Parts> open_native_plugin(const std::string& path) {
   Plugin plugin;
   plugin.provider = {known.name, known.version};
   if (known.summary) plugin.summary = known.summary;
+  plugin.state_change = change;
   auto parts = std::make_unique<Parts>(std::move(plugin));
   read_descriptors(path, known, *parts);
   parts->keys = config::read_kind_keys(
       known.keys, std::filesystem::path(path).filename().string() + ":options", {});
   if (known.start || known.start_with)
     parts->start = [start = known.start, start_with = known.start_with,
-                    label](const KindOptions& options) {
+                    change = &parts->plugin.state_change, label](const KindOptions& options) {
       paddle_call call;
       const OptionStruct given(options);
-      const Frame frame(label.c_str(), "start", "");
-      const paddle_status started =
-          start_with ? start_with(&host(), given.get(), &call) : start(&host(), &call);
+      paddle_status started = PADDLE_INTERNAL;
+      {
+        const KeepProcessState keep(*change);
+        const Frame frame(label.c_str(), "start", "");
+        started = start_with ? start_with(&host(), given.get(), &call) : start(&host(), &call);
+      }
       if (started != PADDLE_OK) throw_status(call, started, "start");
     };
   if (known.stop)

@@ -38,6 +38,8 @@ struct Plugin {
   std::string path;  ///< absolute
   std::string sha256;
   std::string summary;
+  /// The state of the process that loading it has changed, and the loader has put back; or "".
+  std::string state_change;
   std::vector<std::string> operations;
   std::vector<std::string> kernels;  ///< operations that it has kernels of, once for each kernel
   std::vector<std::string> kernel_backends;  ///< of each of them: "cpu", or a device
