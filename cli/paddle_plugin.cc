@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/files.h"
 #include "commands.h"
@@ -23,9 +24,13 @@ namespace {
 using namespace paddle;
 using nlohmann::ordered_json;
 
-int check(const conformance::CheckOptions& options, const std::string& folder, bool json) {
+int check(const conformance::CheckOptions& options, const std::string& folder,
+          const std::string& earlier, bool json) {
+  std::optional<cli::EarlierReport> before;
+  if (!earlier.empty()) before = cli::read_report(earlier);
   const conformance::Report report = conformance::check_plugin(options);
   cli::print(cli::report_table(report));
+  if (before) cli::print(cli::report_changes(report, *before));
   if (!folder.empty()) {
     std::error_code failed;
     std::filesystem::create_directories(folder, failed);
@@ -104,13 +109,18 @@ int run_plugin(int argc, char** argv) {
       ->check(cli::one_of({"address", "undefined"}));
 
   conformance::CheckOptions checks;
-  std::string folder;
+  std::string folder, earlier;
   bool json = false;
   auto* check_command = app.add_subcommand(
       "check",
       "whether a plug-in loads, its operations compute what their bodies say, and its other "
       "parts do what those of the engine do");
-  check_command->add_option("FILE", checks.path, "a .so or .plugin.yaml file")->required();
+  check_command->add_option("FILE", checks.path, "a .so or .plugin.yaml file");
+  check_command->add_option("--device", checks.device,
+                            "only this device of the plug-in; without FILE one of the engine, such "
+                            "as cpu, or of a plug-in that --plugin names");
+  check_command->add_option("--option", checks.options,
+                            "KEY=VALUE of the options of the plug-in (repeatable)");
   check_command->add_flag("--quick", checks.quick,
                           "fewer shapes, and gradients of first order only");
   check_command->add_option("--group", checks.group,
@@ -120,6 +130,8 @@ int run_plugin(int argc, char** argv) {
                             "KEY=VALUE of the dataset that readers are checked with (repeatable)");
   check_command->add_option("--seed", checks.seed, "seed of the sizes that are drawn (default: 1)");
   check_command->add_option("--report", folder, "folder for report.json and report.html");
+  check_command->add_option("--compare", earlier,
+                            "the report.json of an earlier check: says what has changed");
   check_command
       ->add_option("--timeout", checks.timeout_seconds,
                    "processor time that one case may take: 60, 500ms, 1m (default: 60)")
@@ -171,7 +183,7 @@ int run_plugin(int argc, char** argv) {
     plugin::remove_from_user_list(name);
     return 0;
   }
-  if (check_command->parsed()) return check(checks, folder, json);
+  if (check_command->parsed()) return check(checks, folder, earlier, json);
   if (!list_command->parsed()) return show_info(file, json);
   if (!listing.config.empty() && !listing.probe)
     fail(ErrorCode::kUsage, "--config has no effect without --probe");

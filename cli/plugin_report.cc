@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "base/html_page.h"
 #include "base/markup.h"
 #include "base/text.h"
 #include "base/timing_conditions.h"
+#include "config/document.h"
 
 namespace paddle::cli {
 namespace {
@@ -57,6 +59,8 @@ std::string report_table(const Report& report) {
                gradients.all > 0 ? ", gradients: " + text(gradients) : "", "\n");
   if (report.is_whole) out += str("level: ", text(level_of(report)), "\n");
   for (const Case& c : report.cases) {
+    if (c.group == "speed" && c.status == Status::kPassed)
+      out += str("\nspeed ", c.name, ": ", c.message, "\n");
     if (c.status == Status::kFailed)
       out += str("\nfailed: ", c.group, " ", c.name, ": ", c.message, "\n  ", c.reproduce, "\n");
     if (c.status == Status::kSkipped)
@@ -74,6 +78,11 @@ std::string report_json(const Report& report, int indent) {
                          {"seconds", c.seconds},
                          {"reproduce", c.reproduce}};
     if (!c.message.empty()) each["message"] = c.message;
+    if (!c.found.empty()) {
+      each["actual"] = c.found;
+      each["expected"] = c.expected;
+      each["tolerance"] = c.tolerance;
+    }
     cases.push_back(std::move(each));
   }
   const ordered_json out = {{"plugin", report.plugin},
@@ -91,6 +100,60 @@ std::string report_json(const Report& report, int indent) {
   return out.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
+EarlierReport read_report(const std::string& path) {
+  if (!file_exists(path)) fail(ErrorCode::kUsage, "--compare: ", path, ": no such file");
+  config::Diagnostics diagnostics;
+  const config::Node report = config::read_document(path, diagnostics);
+  diagnostics.raise();
+  config::Node checked = report;
+  report_schema().resolve(checked, path, diagnostics);
+  if (!diagnostics.empty())
+    fail(ErrorCode::kConfig, path, ": is not a report of paddle plugin check");
+  const auto text = [](const config::Node& map, const char* key) {
+    const config::Node* const found = map.find(key);
+    return found ? found->as_string() : std::string();
+  };
+  EarlierReport out;
+  out.plugin = text(report, "plugin");
+  out.version = text(report, "version");
+  out.level = text(report, "level");
+  out.quick = report.find("quick")->as_bool();
+  for (const config::Node& each : report.find("cases")->items)
+    out.cases[{text(each, "group"), text(each, "name")}] = {text(each, "status"),
+                                                            text(each, "message")};
+  return out;
+}
+
+std::string report_changes(const Report& report, const EarlierReport& before) {
+  std::string out = str("\ncompared with ", before.plugin, before.plugin.empty() ? "" : " ",
+                        before.version, before.quick ? ", --quick" : "", "\n");
+  const std::string nothing = out;
+  if (report.is_whole && before.level != text(level_of(report)))
+    out += str("level: ", text(level_of(report)), ", was ", before.level, "\n");
+  auto gone = before.cases;
+  size_t added = 0;
+  for (const Case& c : report.cases) {
+    const auto old = before.cases.find({c.group, c.name});
+    gone.erase({c.group, c.name});
+    if (old == before.cases.end())
+      ++added;
+    else if (old->second.status != text(c.status))
+      out += str(c.group, " ", c.name, ": ", text(c.status), ", was ", old->second.status, "\n");
+    else if (c.status == Status::kFailed && old->second.message != c.message)
+      out += str(c.group, " ", c.name, ": fails in another way, was: ", old->second.message, "\n");
+  }
+  if (added > 0) out += str(added, " cases are new\n");
+  if (report.is_whole && !gone.empty()) {
+    out += str(gone.size(), " cases are gone:");
+    constexpr size_t kMaxNamed = 20;
+    size_t named = 0;
+    for (const auto& [name, outcome] : gone)
+      if (named++ < kMaxNamed) out += str(named == 1 ? " " : ", ", name.first, " ", name.second);
+    out += named > kMaxNamed ? ", …\n" : "\n";
+  }
+  return out == nothing ? out + "nothing has changed\n" : out;
+}
+
 config::Schema report_schema() {
   using config::Schema;
   using config::Spec;
@@ -102,8 +165,10 @@ config::Schema report_schema() {
       .add("status", required(Spec::word({"passed", "failed", "skipped"}), "what it gave"))
       .add("seconds", required(Spec::real().at_least(0), "that it took"))
       .add("reproduce", required(Spec::text(), "the command that runs it again"))
-      .add("message", Spec::text().doc("where it first differs, with both values and the "
-                                       "tolerance, or why it was skipped"));
+      .add("message", Spec::text().doc("where it differs, why it was skipped, or what it covered"))
+      .add("actual", Spec::text().doc("of numbers that differ: the one that was found"))
+      .add("expected", Spec::text().doc("and the one that it should be"))
+      .add("tolerance", Spec::real().at_least(0).doc("and how far they might be apart"));
   Schema out;
   out.add("plugin", required(Spec::text(), "its name; empty if the file does not tell it"))
       .add("version", required(Spec::text(), "of the plug-in"))
@@ -176,8 +241,7 @@ pre { font-size: 12px; white-space: pre-wrap; margin: .2em 0 1em; }
   body += "<h2>Cases</h2>\n";
   HtmlTable cases({"case", "group", "status", "#seconds", "reason"});
   for (const Case& c : report.cases)
-    cases.row({c.name, c.group, text(c.status), fixed_seconds(c.seconds),
-               c.status == Status::kPassed ? "" : c.message},
+    cases.row({c.name, c.group, text(c.status), fixed_seconds(c.seconds), c.message},
               text(c.status));
   return html_page(title + ": conformance", body + cases.html(), kStyle);
 }

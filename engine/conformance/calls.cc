@@ -44,7 +44,22 @@ std::string with_types(
   return out;
 }
 
-/// The text with other sizes: `size(old, n)` for the n-th distinct one.
+std::string with_dtype(const std::string& text, const std::string& dtype) {
+  return with_types(text, [&](const std::string& old, const std::string& sizes) {
+    return (is_float(*parse_dtype(old)) ? dtype : old) + "[" + sizes + "]";
+  });
+}
+
+bool takes(const Op& op, DType dtype) {
+  for (size_t d = 0; d < op.operands().size(); ++d)
+    if (!op.operands()[d].hidden && (operand_types(op, d) & dtype_sets::kFloat) != 0 &&
+        !(operand_types(op, d) & dtype_sets::of(dtype)))
+      return false;
+  return true;
+}
+
+}  // namespace
+
 std::string resized(const std::string& text,
                     const std::function<int64_t(int64_t old, size_t n)>& size) {
   std::map<std::string, size_t> order;
@@ -62,22 +77,6 @@ std::string resized(const std::string& text,
     return dtype + "[" + out + "]";
   });
 }
-
-std::string with_dtype(const std::string& text, const std::string& dtype) {
-  return with_types(text, [&](const std::string& old, const std::string& sizes) {
-    return (is_float(*parse_dtype(old)) ? dtype : old) + "[" + sizes + "]";
-  });
-}
-
-bool takes(const Op& op, DType dtype) {
-  for (size_t d = 0; d < op.operands().size(); ++d)
-    if (!op.operands()[d].hidden && (operand_types(op, d) & dtype_sets::kFloat) != 0 &&
-        !(operand_types(op, d) & dtype_sets::of(dtype)))
-      return false;
-  return true;
-}
-
-}  // namespace
 
 std::vector<Call> calls_of(const Op& op, const Extent& extent) {
   const auto as_is = [](int64_t old, size_t) { return old; };

@@ -2,6 +2,7 @@
 // Calls of an operation that are made from its samples: other sizes, dtypes and values.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -35,5 +36,9 @@ struct Extent {
 /// equal. Some may not fit the operation.
 std::vector<Call> calls_of(const Op& op, const Extent& extent);
 inspect::NamedCall parse(const Op& op, const Call& call);
+
+/// The text of a call with other sizes: `size(old, n)` for the n-th distinct one. Sizes of 1 stay.
+std::string resized(const std::string& text,
+                    const std::function<int64_t(int64_t old, size_t n)>& size);
 
 }  // namespace paddle::conformance

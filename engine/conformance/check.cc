@@ -1,28 +1,27 @@
 #include "conformance/check.h"
 
-#include <fenv.h>
-
 #include <algorithm>
 #include <chrono>
-#include <clocale>
-#include <csignal>
 #include <functional>
-#include <optional>
 
 #include "base/elapsed.h"
 #include "base/files.h"
-#include "base/parallel.h"
 #include "base/sha256.h"
 #include "conformance/crash_lines.h"
-#include "conformance/devices.h"
 #include "conformance/every_operation.h"
-#include "conformance/kinds.h"
+#include "conformance/load_checks.h"
 #include "conformance/operators.h"
 #include "conformance/passes.h"
+#include "conformance/random_calls.h"
+#include "conformance/results.h"
+#include "conformance/speed.h"
+#include "conformance/subject.h"
+#include "conformance/training.h"
 #include "inspect/isolate.h"
 #include "inspect/numeric.h"
-#include "plugin/plugin.h"
-#include "plugin/text_rules.h"
+#include "plugin/host.h"
+#include "runtime/execute.h"
+#include "tensor/device.h"
 
 namespace paddle::conformance {
 namespace {
@@ -33,12 +32,13 @@ struct Job {
   std::function<std::string()> run;
 };
 
-constexpr char kSeparator = '\x1f';
+constexpr size_t kQuickCalls = 200, kCallsOfJob = 1000, kCallJobs = 20;
 
-std::string quoted_path(const std::string& path) {
+/// A word of a command, in quotes where a shell needs them.
+std::string shell_word(const std::string& path) {
   const bool plain = std::ranges::all_of(path, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("/._-+").find(c) != std::string_view::npos;
+           std::string_view("/._-+=:,").find(c) != std::string_view::npos;
   });
   if (plain) return path;
   std::string out = "'";
@@ -46,222 +46,159 @@ std::string quoted_path(const std::string& path) {
   return out + "'";
 }
 
-/// The state of the process that loading a plug-in must not change.
-struct Environment {
-  std::string locale = std::setlocale(LC_ALL, nullptr);
-  int rounding = fegetround();
-  int exceptions = fegetexcept();
-  std::vector<void (*)(int)> handlers;
-  Environment() {
-    for (const int signal : {SIGINT, SIGTERM, SIGPIPE, SIGCHLD, SIGALRM}) {
-      struct sigaction action {};
-      sigaction(signal, nullptr, &action);
-      handlers.push_back(action.sa_handler);
+/// Makes the jobs of a subject.
+class Jobs {
+ public:
+  Jobs(const Subject& subject, const CheckOptions& options)
+      : subject_(subject), options_(options), extent_{options.quick, options.seed} {}
+
+  std::vector<Job> take() { return std::move(jobs_); }
+
+  void add_loading() {
+    for (const std::string& check : load_checks(subject_))
+      jobs_.push_back(
+          {{"load", check}, [subject = subject_, check] { return check_loading(subject, check); }});
+  }
+  void add_passes(const Contents& contents) {
+    for (const std::string& pass : contents.passes)
+      for (const std::string& check : pass_checks())
+        add("passes", str(pass, "/", check),
+            [pass, check, extent = extent_] { return check_pass(pass, check, extent); });
+    for (const std::string& rule : contents.rules)
+      add("rules", rule, [rule] { return check_rule(rule); });
+  }
+  void add_kinds(const Kinds& kinds) {
+    for (const KindCheck& each : kind_checks(kinds, extent_, options_.keys))
+      if (each.run)
+        add(each.group, each.name, each.run);
+      else
+        skip(each.group, each.name, each.skipped);
+    for (const std::string& device : kinds.devices) add_device(device);
+  }
+  void add_operation(const Description& op) {
+    for (const std::string& device : op.devices) add_kernels_of_device(op, device);
+    if (!op.on_cpu) return;
+    add_for("operators", op, "/eager", [extent = extent_](const Op& each) {
+      return check_results(each, inspect::Mode::kEager, extent);
+    });
+    add_for("operators", op, "/compiled", [extent = extent_](const Op& each) {
+      return check_results(each, inspect::Mode::kCompiled, extent);
+    });
+    if (op.has_kernel) {
+      add_for("operators", op, "/kernel",
+              [extent = extent_](const Op& each) { return check_kernel(each, extent); });
+      add_for("speed", op, "",
+              [extent = extent_](const Op& each) { return measure_operation(each, extent); });
     }
+    add_random_calls(op.name, "", options_.quick ? 60 : kCallsOfJob, 1);
+    if (!op.no_gradient.empty()) {
+      skip("gradients", op.name, op.no_gradient);
+    } else {
+      add_for("gradients", op, "", [extent = extent_](const Op& each) {
+        return inspect::check_gradient(each, extent.quick ? 1 : 2, kBothModes);
+      });
+      for (const inspect::Mode mode : kBothModes)
+        add_for("training", op, "/" + inspect::text(mode),
+                [mode](const Op& each) { return check_training_of(each, mode); });
+    }
+    for (const std::string& trait : op.traits)
+      add_for("traits", op, "/" + trait, [trait, extent = extent_](const Op& each) {
+        return check_trait(each, trait, extent);
+      });
+    if (op.sums_by_thread)
+      skip("repeat", op.name, "it states that sums depend on the number of threads");
+    else
+      add_for("repeat", op, "",
+              [extent = extent_](const Op& each) { return check_repeatable(each, extent); });
   }
-  std::string change(const Environment& to) const {
-    if (locale != to.locale) return "it changes the locale";
-    if (rounding != to.rounding) return "it changes the rounding mode";
-    if (exceptions != to.exceptions) return "it changes the traps of the floating-point unit";
-    if (handlers != to.handlers) return "it changes the handlers of signals";
-    return "";
+
+ private:
+  inline static const std::vector<inspect::Mode> kBothModes = {inspect::Mode::kEager,
+                                                               inspect::Mode::kCompiled};
+
+  void skip(const std::string& group, const std::string& name, const std::string& why) {
+    jobs_.push_back({{group, name, Status::kSkipped, why}, nullptr});
   }
-};
-
-std::string check_environment(const std::string& path) {
-  const Environment before;
-  plugin::load(path);
-  return before.change(Environment());
-}
-
-std::string check_twice(const std::string& path) {
-  const plugin::Plugin& one = plugin::load(path);
-  return &one == &plugin::load(path) ? "" : "it is loaded twice";
-}
-
-std::string check_exports(const std::string& path) {
-  for (const std::string& symbol : plugin::read_info(path).exported)
-    if (symbol != "paddle_plugin_main" && !symbol.starts_with("_init") &&
-        !symbol.starts_with("_fini") && !symbol.starts_with("_edata") &&
-        !symbol.starts_with("_end") && !symbol.starts_with("__bss_start"))
-      return "it exports '" + symbol + "'; build it with -fvisibility=hidden";
-  return "";
-}
-
-std::vector<Job> load_jobs(const std::string& path) {
-  std::vector<Job> out;
-  const auto add = [&](const char* name, std::string (*check)(const std::string&)) {
-    out.push_back({{"load", name}, [check, path] { return check(path); }});
-  };
-  add("environment", check_environment);
-  add("twice", check_twice);
-  if (plugin::read_info(path).is_native) add("exports", check_exports);
-  return out;
-}
-
-/// An operation of the plug-in, or one that it has kernels of. What it states is only known once
-/// the plug-in is loaded, which happens in a child: it answers in lines of space-separated fields.
-struct Description {
-  std::string name;
-  bool on_cpu = false;  ///< whether the plug-in has the operation, or a kernel of it for the CPU
-  bool has_kernel = false;  ///< for the CPU
-  bool sums_by_thread = false;
-  std::string no_gradient;  ///< why it is not differentiated; "" if it is
-  std::vector<std::string> traits;
-  std::vector<std::string> devices;  ///< of the plug-in, that it has kernels for
-};
-
-std::vector<std::string> operations_of(const plugin::Plugin& loaded) {
-  std::vector<std::string> names = loaded.operations;
-  for (const std::string& kernel : loaded.kernels)
-    if (std::ranges::find(names, kernel) == names.end()) names.push_back(kernel);
-  return names;
-}
-
-std::string described(const std::string& path, size_t i) {
-  const plugin::Plugin& loaded = plugin::load(path);
-  const Op& op = get_op(operations_of(loaded).at(i));
-  const auto has = [&](const std::vector<std::string>& names) {
-    return std::ranges::find(names, std::string(op.name())) != names.end();
-  };
-  std::vector<std::string> devices;
-  bool kernel = false;
-  for (size_t k = 0; k < loaded.kernels.size(); ++k) {
-    if (loaded.kernels[k] != op.name()) continue;
-    const std::string& backend = loaded.kernel_backends[k];
-    if (std::ranges::find(loaded.devices, backend) == loaded.devices.end())
-      kernel = true;
-    else if (std::ranges::find(devices, backend) == devices.end())
-      devices.push_back(backend);
-  }
-  const std::string none = plugin::has_surrogate_gradient(op)
-                               ? "it states that its gradient is that of a surrogate"
-                           : op.differentiable()  ? ""
-                           : *op.def->no_gradient ? op.def->no_gradient
-                                                  : "it has no gradient";
-  return str(kSeparator, op.name(), kSeparator, kernel || has(loaded.operations) ? "1" : "0",
-             kSeparator, kernel ? "1" : "0", kSeparator, op.has(kSumsByThread) ? "1" : "0",
-             kSeparator, none, kSeparator, join(tested_traits(op), ","), kSeparator,
-             join(devices, ","));
-}
-
-Description parse_description(const std::string& line) {
-  const std::vector<std::string> words = split(line, kSeparator);
-  if (words.size() != 8 || !words[0].empty())
-    fail(ErrorCode::kInternal, "the operation cannot be described: ", line);
-  Description out{words[1], words[2] == "1", words[3] == "1", words[4] == "1", words[5], {}, {}};
-  if (!words[6].empty()) out.traits = split(words[6], ',');
-  if (!words[7].empty()) out.devices = split(words[7], ',');
-  return out;
-}
-
-/// The contents of a plug-in, as a child process that loads it tells.
-struct Contents {
-  std::vector<Description> operations;
-  std::vector<std::string> passes, rules;
-  Kinds kinds;
-};
-
-/// nullopt, with the reason in `why`, if the plug-in cannot be loaded.
-std::optional<Contents> describe_plugin(const CheckOptions& o, std::string& why) {
-  const inspect::IsolationOptions isolation{1, o.timeout_seconds};
-  const CrashLines crashes;
-  std::string answer;
-  inspect::run_isolated(
-      1,
-      [&](size_t) {
-        crashes.receive();
-        const plugin::Plugin& loaded = plugin::load(o.path);
-        std::string out = str(kSeparator, operations_of(loaded).size());
-        for (const auto* names : {&loaded.passes, &loaded.rules, &loaded.transports, &loaded.tables,
-                                  &loaded.readers, &loaded.devices, &loaded.compilers})
-          out += str(kSeparator, join(*names, ","));
-        return out;
-      },
-      [&](size_t, const std::string& line) { answer = crashes.with_line(line); }, isolation);
-  const std::vector<std::string> fields = split(answer, kSeparator);
-  if (fields.size() != 9 || !fields[0].empty()) {
-    why = answer;
-    return std::nullopt;
-  }
-  Contents out;
-  size_t field = 2;
-  for (std::vector<std::string>* names :
-       {&out.passes, &out.rules, &out.kinds.transports, &out.kinds.tables, &out.kinds.readers,
-        &out.kinds.devices, &out.kinds.compilers})
-    if (const std::string& text = fields[field++]; !text.empty()) *names = split(text, ',');
-  inspect::run_isolated(
-      std::stoul(fields[1]), [&](size_t i) { return described(o.path, i); },
-      [&](size_t, const std::string& line) { out.operations.push_back(parse_description(line)); },
-      isolation);
-  return out;
-}
-
-std::vector<Job> pass_jobs(const CheckOptions& o, const Contents& contents) {
-  std::vector<Job> out;
-  const Extent extent{o.quick, o.seed};
-  for (const std::string& pass : contents.passes)
-    for (const std::string& check : pass_checks())
-      out.push_back({{"passes", str(pass, "/", check)}, [path = o.path, pass, check, extent] {
-                       plugin::load(path);
-                       return check_pass(pass, check, extent);
+  void add(const std::string& group, const std::string& name, std::function<std::string()> run) {
+    jobs_.push_back({{group, name}, [subject = subject_, run = std::move(run)] {
+                       subject.load();
+                       return run();
                      }});
-  for (const std::string& rule : contents.rules)
-    out.push_back({{"rules", rule}, [path = o.path, rule] {
-                     plugin::load(path);
-                     return check_rule(rule);
-                   }});
-  return out;
-}
-
-std::vector<Job> operation_jobs(const CheckOptions& o, const Description& op) {
-  std::vector<Job> out;
-  const auto add = [&](const char* group, const std::string& name,
-                       std::function<std::string(const Op&)> check) {
-    out.push_back({{group, name}, [path = o.path, name = op.name, check = std::move(check)] {
-                     plugin::load(path);
-                     return check(get_op(name));
-                   }});
-  };
-  const Extent extent{o.quick, o.seed};
-  for (const std::string& device : op.devices) {
-    for (const inspect::Mode mode : {inspect::Mode::kEager, inspect::Mode::kCompiled})
-      add("operators", str(op.name, "/", device, "/", inspect::text(mode)),
-          [device, mode, extent](const Op& each) {
-            return check_on_device(each, device, mode, extent);
-          });
+  }
+  void add_for(const std::string& group, const Description& op, const std::string& suffix,
+               std::function<std::string(const Op&)> check) {
+    add(group, op.name + suffix,
+        [name = op.name, check = std::move(check)] { return check(get_op(name)); });
+  }
+  void add_kernels_of_device(const Description& op, const std::string& device) {
+    for (const inspect::Mode mode : kBothModes)
+      add_for("operators", op, str("/", device, "/", inspect::text(mode)),
+              [device, mode, extent = extent_](const Op& each) {
+                return check_on_device(each, device, mode, extent);
+              });
     if (op.no_gradient.empty())
-      add("gradients", str(op.name, "/", device), [device, extent](const Op& each) {
-        return inspect::check_gradient(each, extent.quick ? 1 : 2,
-                                       {inspect::Mode::kEager, inspect::Mode::kCompiled},
+      add_for("gradients", op, "/" + device, [device, extent = extent_](const Op& each) {
+        return inspect::check_gradient(each, extent.quick ? 1 : 2, kBothModes,
                                        parse_device(device));
       });
   }
-  if (!op.on_cpu) return out;
-  add("operators", op.name + "/eager",
-      [extent](const Op& each) { return check_results(each, inspect::Mode::kEager, extent); });
-  add("operators", op.name + "/compiled",
-      [extent](const Op& each) { return check_results(each, inspect::Mode::kCompiled, extent); });
-  if (op.has_kernel)
-    add("operators", op.name + "/kernel",
-        [extent](const Op& each) { return check_kernel(each, extent); });
-  if (op.no_gradient.empty())
-    add("gradients", op.name, [extent](const Op& each) {
-      return inspect::check_gradient(each, extent.quick ? 1 : 2,
-                                     {inspect::Mode::kEager, inspect::Mode::kCompiled});
-    });
-  else
-    out.push_back({{"gradients", op.name, Status::kSkipped, op.no_gradient}, nullptr});
-  for (const std::string& trait : op.traits)
-    add("traits", op.name + "/" + trait,
-        [trait, extent](const Op& each) { return check_trait(each, trait, extent); });
-  if (op.sums_by_thread)
-    out.push_back({{"repeat", op.name, Status::kSkipped,
-                    "it states that sums depend on the number of threads"},
-                   nullptr});
-  else
-    add("repeat", op.name, [extent](const Op& each) { return check_repeatable(each, extent); });
-  return out;
+  void add_device(const std::string& device) {
+    add_random_calls("", device, options_.quick ? kQuickCalls : kCallsOfJob,
+                     options_.quick ? 1 : kCallJobs);
+    for (const std::string& net : training_nets())
+      for (const inspect::Mode mode : kBothModes)
+        add("training", str(device, "/", net, "/", inspect::text(mode)),
+            [=, extent = extent_] { return check_training(device, net, mode, extent); });
+    for (const std::string& check : speed_checks())
+      add("speed", str(device, "/", check),
+          [=, extent = extent_] { return measure_device(device, check, extent); });
+  }
+  void add_random_calls(const std::string& operation, const std::string& device, size_t count,
+                        size_t jobs) {
+    for (size_t i = 0; i < jobs; ++i) {
+      RandomCalls calls;
+      calls.load = [subject = subject_] { subject.load(); };
+      calls.operation = operation;
+      calls.device = device;
+      calls.arguments =
+          str(device.empty() ? "" : "--device " + device,
+              device.empty() || subject_.path().empty() ? "" : " ",
+              subject_.path().empty() ? "" : "--plugin " + shell_word(subject_.path()));
+      calls.seed = extent_.seed;
+      calls.first = i * count;
+      calls.count = count;
+      // The plug-in is loaded in the processes of the calls.
+      jobs_.push_back({{"fuzz", str(operation.empty() ? device : operation, "/", i)},
+                       [calls] { return check_random_calls(calls); }});
+    }
+  }
+
+  const Subject& subject_;
+  const CheckOptions& options_;
+  Extent extent_;
+  std::vector<Job> jobs_;
+};
+
+std::string answer_of(const Job& job) {
+  try {
+    return with_values(job.run());
+  } catch (const std::exception& e) {
+    return with_values(e.what());
+  }
+}
+
+/// Puts the answer of a child into its case.
+void put_answer(Case& out, std::string line) {
+  if (const auto values = take_values(line)) {
+    out.found = values->found;
+    out.expected = values->expected;
+    out.tolerance = values->tolerance;
+  }
+  const bool skipped = line.starts_with(kSkip), noted = line.starts_with(kNote);
+  out.status = line.empty() || noted ? Status::kPassed
+               : skipped             ? Status::kSkipped
+                                     : Status::kFailed;
+  out.message = line.substr(skipped || noted ? 1 : 0);
 }
 
 void run_jobs(std::vector<Job>& jobs, const CheckOptions& options) {
@@ -276,154 +213,117 @@ void run_jobs(std::vector<Job>& jobs, const CheckOptions& options) {
         1,
         [&](size_t) {
           crashes.receive();
-          return job->run();
+          return answer_of(*job);
         },
         [&](size_t, const std::string& answer) {
-          const std::string line = crashes.with_line(answer);
-          const bool skipped = line.starts_with(kSkip), noted = line.starts_with(kNote);
-          job->result.status = line.empty() || noted ? Status::kPassed
-                               : skipped             ? Status::kSkipped
-                                                     : Status::kFailed;
-          job->result.message = line.substr(skipped || noted ? 1 : 0);
+          put_answer(job->result, crashes.with_line(answer));
         },
         {1, options.timeout_seconds});
     job->result.seconds = seconds_since(start);
   }
 }
 
-}  // namespace
-
-const char* text(Level level) {
-  switch (level) {
-    case Level::kNone:
-      break;
-    case Level::kLoads:
-      return "loads";
-    case Level::kComputes:
-      return "computes";
-    case Level::kTrains:
-      return "trains";
-    case Level::kDistributed:
-      return "distributed";
-    case Level::kComplete:
-      return "complete";
+/// The jobs of a plug-in, or of one device of it. None, with the reason in `why`, if it cannot be
+/// loaded.
+std::vector<Job> jobs_of_plugin(const Subject& subject, const CheckOptions& options,
+                                std::string& why) {
+  const auto contents = describe(subject, options.timeout_seconds, why);
+  if (!contents) return {};
+  if (const std::string& device = options.device; !device.empty()) {
+    const std::vector<std::string>& own = contents->kinds.devices;
+    if (std::ranges::find(own, device) == own.end())
+      fail(ErrorCode::kUsage, "--device: ", subject.path(), " has no device '", device, "'",
+           own.empty() ? "" : ", only ", join(own, ", "));
+    contents->kinds = {};
+    contents->kinds.devices = {device};
+    contents->passes.clear();
+    contents->rules.clear();
+    for (Description& op : contents->operations) {
+      op.on_cpu = false;
+      std::erase_if(op.devices, [&](const std::string& each) { return each != device; });
+    }
   }
-  return "none";
+  Jobs jobs(subject, options);
+  jobs.add_loading();
+  for (const Description& op : contents->operations) jobs.add_operation(op);
+  jobs.add_passes(*contents);
+  jobs.add_kinds(contents->kinds);
+  return jobs.take();
 }
 
-Coverage coverage_of(const Report& report, const std::string& group) {
-  Coverage out;
-  for (const Case& c : report.cases)
-    if (const auto part = parse_coverage(c.message);
-        part && c.group == group && c.status == Status::kPassed) {
-      out.operations += part->operations;
-      out.all += part->all;
-    }
+/// Those of a device of the engine, or of a plug-in that the program has loaded.
+std::vector<Job> jobs_of_device(const Subject& subject, const CheckOptions& options) {
+  runtime::register_backends();
+  const std::string kind = options.device.substr(0, options.device.find(':'));
+  if (const std::vector<std::string> all = device_kinds();
+      std::ranges::find(all, kind) == all.end())
+    fail(ErrorCode::kUsage, "--device: unknown device '", options.device, "', expected one of ",
+         join(all, ", "));
+  Jobs jobs(subject, options);
+  Kinds kinds;
+  kinds.devices = {options.device};
+  jobs.add_kinds(kinds);
+  std::vector<Job> out = jobs.take();
+  out.push_back({{"load", options.device}, [device = options.device] {
+                   return kNote + describe_device(parse_device(device));
+                 }});
   return out;
 }
 
-Level level_of(const Report& report) {
-  const auto fails = [&](const std::vector<std::string>& groups) {
-    return std::ranges::any_of(
-        groups, [&](const std::string& group) { return report.count(Status::kFailed, group) > 0; });
-  };
-  const auto passes = [&](const std::vector<std::string>& groups) {
-    return std::ranges::any_of(
-        groups, [&](const std::string& group) { return report.count(Status::kPassed, group) > 0; });
-  };
-  const std::vector<std::string> trains = {"gradients"}, between = {"collectives", "transports"};
-  std::vector<std::string> computes;
-  for (const std::string& group : groups())
-    if (group != "load" && std::ranges::find(trains, group) == trains.end() &&
-        std::ranges::find(between, group) == between.end())
-      computes.push_back(group);
-  if (fails({"load"}) || !passes({"load"})) return Level::kNone;
-  if (!report.is_whole || fails(computes)) return Level::kLoads;
-  if (fails(trains)) return Level::kComputes;
-  if (fails(between)) return Level::kTrains;
-  if (report.count(Status::kSkipped) == 0) return Level::kComplete;
-  return passes(between) ? Level::kDistributed : Level::kTrains;
+/// The command that repeats a case.
+std::string command_of(const Case& c, const CheckOptions& options) {
+  std::string out = "paddle plugin check";
+  if (!options.path.empty()) out += " " + shell_word(options.path);
+  for (const plugin::Plugin* loaded : plugin::loaded())
+    if (options.path.empty()) out += " --plugin " + shell_word(loaded->path);
+  if (!options.device.empty()) out += " --device " + options.device;
+  for (const std::string& option : options.options) out += " --option " + shell_word(option);
+  out += str(options.quick ? " --quick" : "", " --group ", c.group, " --only ", c.name,
+             options.seed == 1 ? "" : str(" --seed ", options.seed));
+  if (c.group == "readers")
+    for (const std::string& key : options.keys) out += " --key " + shell_word(key);
+  return out;
 }
 
-const char* text(Status status) {
-  switch (status) {
-    case Status::kPassed:
-      return "passed";
-    case Status::kFailed:
-      return "failed";
-    case Status::kSkipped:
-      break;
-  }
-  return "skipped";
-}
-
-size_t Report::count(Status status, const std::string& group) const {
-  return static_cast<size_t>(std::ranges::count_if(cases, [&](const Case& c) {
-    return c.status == status && (group.empty() || c.group == group);
-  }));
-}
-
-const std::vector<std::string>& groups() {
-  static const std::vector<std::string> all = {
-      "load",         //
-      "memory",       //
-      "streams",      //
-      "schedules",    //
-      "operators",    //
-      "gradients",    //
-      "traits",       //
-      "repeat",       //
-      "plans",        //
-      "errors",       //
-      "collectives",  //
-      "passes",       //
-      "rules",        //
-      "compilers",    //
-      "transports",   //
-      "tables",       //
-      "readers",
-  };
-  return all;
-}
+}  // namespace
 
 Report check_plugin(const CheckOptions& options) {
   if (!options.group.empty() && std::ranges::find(groups(), options.group) == groups().end())
     fail(ErrorCode::kUsage, "--group: expected one of ", join(groups(), ", "), ", found '",
          options.group, "'");
-  if (!file_exists(options.path)) fail(ErrorCode::kUsage, options.path, ": no such plug-in file");
+  if (options.path.empty() && options.device.empty())
+    fail(ErrorCode::kUsage, "name the file of a plug-in, or a device with --device");
+  if (options.path.empty() && !options.options.empty())
+    fail(ErrorCode::kUsage, "--option has no effect without the file of a plug-in");
+  if (!options.path.empty() && !file_exists(options.path))
+    fail(ErrorCode::kUsage, options.path, ": no such plug-in file");
+  const Subject subject(options.path, options.options);
   Report report;
-  report.sha256 = sha256_of_file(options.path);
   report.seed = options.seed;
   report.quick = options.quick;
   report.is_whole = options.group.empty() && options.only.empty();
-  Case first{"load", "load"};
   std::vector<Job> jobs;
-  try {
-    const plugin::Info info = plugin::read_info(options.path);
-    report.plugin = info.name;
-    report.version = info.version;
-    const auto contents = describe_plugin(options, first.message);
-    if (contents) {
-      jobs = load_jobs(options.path);
-      for (const Description& op : contents->operations)
-        for (Job& job : operation_jobs(options, op)) jobs.push_back(std::move(job));
-      for (Job& job : pass_jobs(options, *contents)) jobs.push_back(std::move(job));
-      for (const KindCheck& each :
-           kind_checks(contents->kinds, {options.quick, options.seed}, options.keys))
-        if (each.run)
-          jobs.push_back({{each.group, each.name}, [path = options.path, run = each.run] {
-                            plugin::load(path);
-                            return run();
-                          }});
-        else
-          jobs.push_back({{each.group, each.name, Status::kSkipped, each.skipped}, nullptr});
+  bool loads = true;
+  if (options.path.empty()) {
+    report.plugin = options.device;
+    report.version = plugin::host().version;
+    jobs = jobs_of_device(subject, options);
+  } else {
+    report.sha256 = sha256_of_file(options.path);
+    Case first{"load", "load"};
+    try {
+      const plugin::Info info = plugin::read_info(options.path);
+      report.plugin = info.name;
+      report.version = info.version;
+      jobs = jobs_of_plugin(subject, options, first.message);
+    } catch (const Error& e) {
+      if (e.code() == ErrorCode::kUsage && !options.device.empty()) throw;
+      first.message = e.what();
     }
-  } catch (const Error& e) {
-    first.message = e.what();
+    loads = first.message.empty();
+    if (!loads) first.status = Status::kFailed;
+    jobs.insert(jobs.begin(), Job{std::move(first), nullptr});
   }
-  const bool loads = first.message.empty();
-  if (!loads) first.status = Status::kFailed;
-  jobs.insert(jobs.begin(), Job{std::move(first), nullptr});
   if (loads)
     std::erase_if(jobs, [&](const Job& job) {
       const Case& c = job.result;
@@ -432,7 +332,7 @@ Report check_plugin(const CheckOptions& options) {
               !c.name.starts_with(options.only + "/"));
     });
   if (jobs.empty())
-    fail(ErrorCode::kUsage, options.path, ": no case",
+    fail(ErrorCode::kUsage, options.path.empty() ? options.device : options.path, ": no case",
          options.group.empty() ? "" : " of the group ", options.group,
          options.only.empty() ? "" : " is called '" + options.only + "'");
   std::ranges::stable_sort(jobs, {}, [](const Job& job) {
@@ -440,13 +340,7 @@ Report check_plugin(const CheckOptions& options) {
   });
   run_jobs(jobs, options);
   for (Job& job : jobs) {
-    job.result.reproduce =
-        str("paddle plugin check ", quoted_path(options.path), options.quick ? " --quick" : "",
-            " --group ", job.result.group, " --only ", job.result.name,
-            options.seed == 1 ? "" : str(" --seed ", options.seed));
-    if (job.result.group == "readers")
-      for (const std::string& key : options.keys)
-        job.result.reproduce += " --key " + quoted_path(key);
+    job.result.reproduce = command_of(job.result, options);
     report.cases.push_back(std::move(job.result));
   }
   return report;

@@ -123,7 +123,8 @@ std::string check_modules(Device device, const std::string& check, const Extent&
       };
       try {
         const auto found = inspect::run(mode, examples[i].function, examples[i].inputs, device);
-        const auto expected = inspect::run(mode, examples[i].function, examples[i].inputs);
+        const auto expected = inspect::run(device.is_cpu() ? inspect::Mode::kEager : mode,
+                                           examples[i].function, examples[i].inputs);
         for (size_t r = 0; r < expected.size(); ++r)
           if (expected[r])
             if (std::string bad = inspect::difference(*found[r], *expected[r], {1e-4, 2e-5});
@@ -134,6 +135,127 @@ std::string check_modules(Device device, const std::string& check, const Extent&
       }
     }
   return "";
+}
+
+std::unique_ptr<runtime::Executable> compiled(const Example& example, Device device) {
+  const auto function = std::make_shared<ir::Function>("check");
+  {
+    ir::Tracer tracer(*function);
+    const InterpreterScope scope(tracer);
+    Tensors inputs;
+    for (size_t i = 0; i < example.inputs.size(); ++i)
+      inputs.push_back(tracer.input({ir::PortKind::kValue, str("x", i)},
+                                    {example.inputs[i].dtype, to_shape(example.inputs[i].shape)}));
+    size_t results = 0;
+    for (const Tensor& t : example.function(inputs))
+      tracer.output({ir::PortKind::kValue, str("y", results++)}, t);
+  }
+  return runtime::compile(function, {.target = {.device = device}});
+}
+
+std::vector<Array> results_of_run(runtime::Executable& executable, const Example& example) {
+  std::vector<Array> out;
+  for (const Array& each : executable.run(example.inputs)) out.push_back(inspect::own_copy(each));
+  return out;
+}
+
+std::string compare_bits(const std::vector<Array>& found, const std::vector<Array>& expected) {
+  for (size_t i = 0; i < expected.size(); ++i)
+    if (std::memcmp(found[i].raw(), expected[i].raw(),
+                    static_cast<size_t>(storage_bytes(found[i].dtype, found[i].size()))) != 0)
+      return str("result ", i, " has other bits");
+  return "";
+}
+
+/// Three plans in three threads at a time.
+std::string check_at_once(Device device, const Extent& extent) {
+  constexpr size_t kPlans = 3;
+  const std::vector<Example> examples = chains(kPlans, extent.seed);
+  std::vector<std::string> wrong(kPlans);
+  std::vector<std::unique_ptr<runtime::Executable>> executables;
+  std::vector<std::vector<Array>> expected;
+  for (const Example& each : examples) {
+    executables.push_back(compiled(each, device));
+    expected.push_back(results_of_run(*executables.back(), each));
+  }
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < kPlans; ++i)
+    threads.emplace_back([&, i] {
+      try {
+        for (int run = 0; run < (extent.quick ? 10 : 100) && wrong[i].empty(); ++run) {
+          const std::vector<Array> found = results_of_run(*executables[i], examples[i]);
+          for (size_t r = 0; r < found.size() && wrong[i].empty(); ++r)
+            wrong[i] = inspect::difference(found[r], expected[i][r], {1e-5, 1e-6});
+        }
+      } catch (const std::exception& e) {
+        wrong[i] = e.what();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& bad : wrong)
+    if (!bad.empty()) return "three plans at a time: " + bad;
+  return "";
+}
+
+/// After some runs nothing is allocated.
+std::string check_steady(Device device, const Api& api, const Extent& extent) {
+  const Example example = chains(1, extent.seed)[0];
+  const auto executable = compiled(example, device);
+  for (int run = 0; run < 5; ++run) executable->run(example.inputs);
+  const auto free_memory = [&] {
+    size_t available = 0, total = 0;
+    must(api, api.memory_info(device.index, &available, &total), "memory_info");
+    return available;
+  };
+  // That of the CPU is shared with other programs.
+  const size_t before = device.is_cpu() ? 0 : free_memory();
+  const uint64_t allocations = device_statistics(device).allocations;
+  const int runs = extent.quick ? 50 : 500;
+  for (int run = 0; run < runs; ++run) executable->run(example.inputs);
+  if (const uint64_t now = device_statistics(device).allocations; now != allocations)
+    return str(runs, " runs of one plan allocate ", now - allocations, " times");
+  constexpr size_t kNoise = size_t{1} << 20;  // other programs may use the device
+  if (!device.is_cpu() && free_memory() + kNoise < before)
+    return str(runs, " runs of one plan take ", before - free_memory(), " bytes of the device");
+  return "";
+}
+
+/// The same bits again, with other work between.
+std::string check_repeated(Device device, const Extent& extent) {
+  if (!(device_properties(device).flags & PADDLE_DEVICE_REPEATABLE))
+    return str(kSkip, "it does not state that it is repeatable (PADDLE_DEVICE_REPEATABLE)");
+  const std::vector<Example> examples = chains(extent.quick ? 8 : 40, extent.seed);
+  std::vector<std::unique_ptr<runtime::Executable>> executables;
+  std::vector<std::vector<Array>> expected;
+  for (const Example& each : examples) {
+    executables.push_back(compiled(each, device));
+    expected.push_back(results_of_run(*executables.back(), each));
+  }
+  for (int round = 0; round < 3; ++round)
+    for (size_t i = examples.size(); i-- > 0;)
+      if (std::string bad = compare_bits(results_of_run(*executables[i], examples[i]), expected[i]);
+          !bad.empty())
+        return str("module ", i, ": ", bad, " in run ", round + 2);
+  return "";
+}
+
+/// An array that is larger than the memory: an error of the device, which works on.
+std::string check_full_memory(Device device, const Api& api, const Extent& extent) {
+  if (device.is_cpu()) return str(kSkip, "the host gives more memory than it has");
+  size_t available = 0, total = 0;
+  must(api, api.memory_info(device.index, &available, &total), "memory_info");
+  try {
+    (void)Array::empty(DType::kF32, {static_cast<int64_t>(total)}, device);
+    return str("an array of ", total, " numbers of 4 bytes fits into ", total, " bytes");
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kDevice)
+      return str("a full memory gives the status ", static_cast<int>(e.code()), ": ", e.what());
+  }
+  const Example example = chains(1, extent.seed)[0];
+  const auto found = inspect::run(inspect::Mode::kEager, example.function, example.inputs, device);
+  const auto expected = inspect::run(inspect::Mode::kEager, example.function, example.inputs);
+  const std::string bad = inspect::difference(*found[0], *expected[0], {1e-4, 2e-5});
+  return bad.empty() ? "" : "after an allocation that failed: " + bad;
 }
 
 /// Runs that are started one after another, on inputs that change: copies and kernels of two
@@ -192,6 +314,10 @@ std::string check_device_plans(const std::string& name, const std::string& check
   if (check == "kernel" || check == "once" || check == "after_kernel")
     return check_kernel_error(device, check);
   if (check == "streams") return check_started(device, extent);
+  if (check == "at_once") return check_at_once(device, extent);
+  if (check == "steady") return check_steady(device, api, extent);
+  if (check == "repeated") return check_repeated(device, extent);
+  if (check == "full_memory") return check_full_memory(device, api, extent);
   return check_modules(device, check, extent);
 }
 

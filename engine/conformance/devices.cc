@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "conformance/device_objects.h"
+#include "inspect/compare.h"
 #include "runtime/execute.h"
 #include "tensor/random.h"
 
@@ -34,9 +35,13 @@ Bytes read_back(const DeviceStream& stream, const void* from, size_t bytes) {
 
 std::string difference(const Bytes& found, const Bytes& expected) {
   for (size_t i = 0; i < expected.size(); ++i)
-    if (found[i] != expected[i])
-      return str("byte ", i, " of ", expected.size(), " is ", int{found[i]}, ", expected ",
-                 int{expected[i]});
+    if (found[i] != expected[i]) {
+      const std::string wanted = str(int{expected[i]}), is = str(int{found[i]});
+      const std::string bad =
+          str("byte ", i, " of ", expected.size(), " is ", is, ", expected ", wanted);
+      inspect::note_mismatch({bad, is, wanted});
+      return bad;
+    }
   return "";
 }
 
@@ -80,8 +85,9 @@ const std::vector<DeviceCheck>& device_checks() {
                     "event_again", "event_unrecorded", "event_of_host", "event_of_device",
                     "crosswise", "threads", "peers", "clock", "graphs", "objects"});
     add("schedules", {"random"});
-    add("errors", {"arguments", "threads", "kernel", "after_kernel", "once"});
-    add("plans", {"modules", "gradients", "unusual", "streams"});
+    add("errors", {"arguments", "threads", "kernel", "after_kernel", "once", "full_memory"});
+    add("plans", {"modules", "gradients", "unusual", "streams", "at_once", "steady"});
+    add("repeat", {"repeated"});
     return out;
   }();
   return all;

@@ -12,7 +12,7 @@
 namespace paddle::conformance {
 
 struct DeviceCheck {
-  std::string group;  ///< "memory", "streams", "schedules", "errors", "plans"
+  std::string group;  ///< "memory", "streams", "schedules", "errors", "plans", "repeat"
   std::string name;   ///< "sizes"
 };
 const std::vector<DeviceCheck>& device_checks();

@@ -95,20 +95,6 @@ std::vector<std::string> calls_for(const Op& op) {
   return inspect::samples_of(op);
 }
 
-using Results = std::vector<std::optional<Array>>;
-
-std::string compare_each(const Results& found, const Results& expected) {
-  for (size_t r = 0; r < expected.size(); ++r) {
-    if (found[r].has_value() != expected[r].has_value()) return str("result ", r, " is absent");
-    if (!expected[r]) continue;
-    const double tolerance = item_size(expected[r]->dtype) <= 4 ? 2e-5 : 1e-10;
-    const std::string bad =
-        inspect::difference(*found[r], *expected[r], {tolerance, tolerance / 10});
-    if (!bad.empty()) return str("result ", r, ": ", bad);
-  }
-  return "";
-}
-
 /// The compiled results of each call on a device against those of the CPU.
 std::string check_calls(const Op& op, Device device) {
   std::string why = "it has no samples";
@@ -124,7 +110,8 @@ std::string check_calls(const Op& op, Device device) {
     try {
       call.emplace(parse(op, {sample, false}));
       for (const Array& x : call->inputs()) inputs.push_back(inspect::own_copy(x));
-      expected = inspect::run(inspect::Mode::kCompiled, function, inputs);
+      expected = inspect::run(device.is_cpu() ? inspect::Mode::kEager : inspect::Mode::kCompiled,
+                              function, inputs);
     } catch (const Error& e) {
       why = str(first_line(e.what()), "  [", sample, "]");
       continue;
@@ -142,10 +129,13 @@ std::string check_calls(const Op& op, Device device) {
   return accepted > 0 ? "" : why;
 }
 
-/// Whether calls with arrays of the suite exercise it.
+}  // namespace
+
 bool is_called(const Op& op) {
   return !op.def->provider && !(op.def->traits & (kControlFlow | kAllAccesses));
 }
+
+namespace {
 
 /// The operations of a part: every kOperationParts-th one.
 template <class Check>

@@ -28,6 +28,8 @@ std::string check_every_operation(const std::string& device, size_t part);
 /// The same for gradients, by finite differences, of those that have one.
 std::string check_every_gradient(const std::string& device, size_t part);
 
+/// Whether it is an operation of the engine that calls with arrays of the suite exercise.
+bool is_called(const Op& op);
 /// The operations of the engine that these leave out.
 std::vector<std::string> operations_left_out();
 

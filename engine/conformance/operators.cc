@@ -23,19 +23,6 @@ namespace {
 
 using inspect::Mode;
 using inspect::NamedCall;
-using Results = std::vector<std::optional<Array>>;
-
-/// Decomposes one operation, whatever kernels it has.
-class BodyOf final : public ForwardingInterpreter {
- public:
-  explicit BodyOf(const Op& op) : op_(op) {}
-  Tensors apply(const OpCall& call) override {
-    return &call.op == &op_ && op_.def->decompose ? decompose(call) : next().apply(call);
-  }
-
- private:
-  const Op& op_;
-};
 
 /// Keeps the operands and attributes of the first call of an operation, as its kernel gets them.
 class FirstCall final : public ForwardingInterpreter {
@@ -60,19 +47,6 @@ class FirstCall final : public ForwardingInterpreter {
   const Op& op_;
 };
 
-inspect::Tolerance tolerance_of(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-      return {1e-10, 1e-12};
-    case DType::kF16:
-      return {4e-3, 2e-3};
-    case DType::kBF16:
-      return {3e-2, 2e-2};
-    default:
-      return {2e-5, 1e-6};
-  }
-}
-
 std::vector<Array> inputs_of(const NamedCall& named, const Call& call) {
   std::vector<Array> out;
   for (const Array& input : named.inputs()) {
@@ -80,22 +54,6 @@ std::vector<Array> inputs_of(const NamedCall& named, const Call& call) {
     out.push_back(call.strided ? inspect::strided_copy(a) : inspect::own_copy(a));
   }
   return out;
-}
-
-/// The body, or for an operation of the engine its own kernel, in float64 where the operation takes
-/// it, else in the dtypes of the inputs.
-Results expected_of(const Op& op, const NamedCall& named, std::vector<Array> inputs) {
-  const bool engine_kernel = !op.def->provider || op.def->decompose;
-  std::optional<EngineKernelScope> engine;
-  if (engine_kernel) engine.emplace();
-  bool widens = engine_kernel;  // else its kernel is its own reference
-  for (size_t d = 0; d < op.operands().size(); ++d)
-    widens = widens &&
-             (op.operands()[d].hidden || (operand_types(op, d) & dtype_sets::of(DType::kF64)) != 0);
-  if (widens)
-    for (Array& a : inputs)
-      if (is_float(a.dtype)) a = a.cast(DType::kF64);
-  return results_of_body(op, named, inputs);
 }
 
 std::string at(const Call& call, const std::string& what) {
@@ -116,7 +74,7 @@ std::string for_each_call(
     Results expected;
     try {
       named.emplace(parse(op, call));
-      expected = expected_of(op, *named, inputs_of(*named, call));
+      expected = reference_results(op, *named, inputs_of(*named, call));
     } catch (const Error& e) {
       // Sizes that were made up may not fit the operation.
       if (e.code() != ErrorCode::kUsage && e.code() != ErrorCode::kConfig) throw;
@@ -133,22 +91,6 @@ std::string for_each_call(
     if (!bad.empty()) return at(call, bad);
   }
   return accepted > 0 ? "" : "no call is accepted: " + why;
-}
-
-std::string compare(const Results& found, const Results& expected) {
-  if (found.size() != expected.size())
-    return str(found.size(), " results, the body gives ", expected.size());
-  for (size_t i = 0; i < found.size(); ++i) {
-    if (found[i].has_value() != expected[i].has_value())
-      return str("result ", i, " is only there in one of operation and body");
-    if (!found[i]) continue;
-    Array wanted = *expected[i];
-    if (wanted.dtype != found[i]->dtype && is_float(wanted.dtype) && is_float(found[i]->dtype))
-      wanted = wanted.cast(found[i]->dtype);
-    const std::string bad = inspect::difference(*found[i], wanted, tolerance_of(found[i]->dtype));
-    if (!bad.empty()) return str("result ", i, " differs from the body: ", bad);
-  }
-  return "";
 }
 
 bool same_bits(const Array& a, const Array& b) {
@@ -380,19 +322,8 @@ std::string check_one_kernel(const Op& op, const NamedCall& named, const Call& c
   return "";
 }
 
-/// Without gradients: a tape runs the body of an operation that has no rule for its gradient.
-Results results_of(const NamedCall& named, const std::vector<Array>& inputs, Mode mode) {
-  return inspect::run(
-      mode,
-      [&](const Tensors& x) {
-        const autograd::NoGradScope none;
-        return named(x);
-      },
-      inputs);
-}
-
 Results eager(const NamedCall& named, const std::vector<Array>& inputs) {
-  return results_of(named, inputs, Mode::kEager);
+  return call_results(named, inputs, Mode::kEager);
 }
 
 /// Changes one element of an input; only that of the results may change.
@@ -428,7 +359,7 @@ std::string check_commutative(const NamedCall& named, const Call& call) {
   if (inputs.size() < 2) return "";
   const Results one = eager(named, inputs);
   std::swap(inputs[0], inputs[1]);
-  return compare(eager(named, inputs), one).empty()
+  return compare_with_reference(eager(named, inputs), one).empty()
              ? ""
              : "commutative: other results with the operands swapped";
 }
@@ -469,6 +400,59 @@ std::string check_linear(const NamedCall& named, const Call& call) {
 
 }  // namespace
 
+std::string compare_with_reference(const Results& found, const Results& reference, double scale) {
+  if (found.size() != reference.size())
+    return str(found.size(), " results, the body gives ", reference.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (found[i].has_value() != reference[i].has_value())
+      return str("result ", i, " is only there in one of operation and body");
+    if (!found[i]) continue;
+    Array wanted = *reference[i];
+    if (wanted.dtype != found[i]->dtype && is_float(wanted.dtype) && is_float(found[i]->dtype))
+      wanted = wanted.cast(found[i]->dtype);
+    inspect::Tolerance tolerance = tolerance_of(found[i]->dtype);
+    tolerance.relative *= scale;
+    tolerance.absolute *= scale;
+    const std::string bad = inspect::difference(*found[i], wanted, tolerance);
+    if (!bad.empty()) return str("result ", i, " differs from the body: ", bad);
+  }
+  return "";
+}
+
+Results narrow_reference(const Op& op, const NamedCall& call, const std::vector<Array>& inputs) {
+  std::optional<EngineKernelScope> engine;
+  if (!op.def->provider || op.def->decompose) engine.emplace();
+  return results_of_body(op, call, inputs);
+}
+
+Results reference_results(const Op& op, const NamedCall& call, const std::vector<Array>& inputs) {
+  bool widens = !op.def->provider || op.def->decompose;  // else its kernel is its own reference
+  for (size_t d = 0; d < op.operands().size(); ++d)
+    widens = widens &&
+             (op.operands()[d].hidden || (operand_types(op, d) & dtype_sets::of(DType::kF64)) != 0);
+  std::vector<Array> wide = inputs;
+  if (widens)
+    for (Array& a : wide)
+      if (is_float(a.dtype)) a = a.cast(DType::kF64);
+  return narrow_reference(op, call, wide);
+}
+
+// Without gradients: a tape runs the body of an operation that has no rule for its gradient.
+Results call_results(const NamedCall& call, const std::vector<Array>& inputs, Mode mode,
+                     Device device) {
+  return inspect::run(
+      mode,
+      [&](const Tensors& x) {
+        const autograd::NoGradScope none;
+        return call(x);
+      },
+      inputs, device);
+}
+
+Tensors BodyOf::apply(const OpCall& call) {
+  return &call.op == &op_ && op_.def->decompose ? decompose(call) : next().apply(call);
+}
+
 Results results_of_body(const Op& op, const NamedCall& call, const std::vector<Array>& inputs) {
   return inspect::run(
       Mode::kEager,
@@ -481,24 +465,21 @@ Results results_of_body(const Op& op, const NamedCall& call, const std::vector<A
 }
 
 std::string check_results(const Op& op, Mode mode, const Extent& extent) {
-  return for_each_call(op, extent,
-                       [&](const NamedCall& named, const Call& call, const Results& expected) {
-                         return compare(results_of(named, inputs_of(named, call), mode), expected);
-                       });
+  return for_each_call(
+      op, extent, [&](const NamedCall& named, const Call& call, const Results& expected) {
+        return compare_with_reference(call_results(named, inputs_of(named, call), mode), expected);
+      });
 }
 
 std::string check_on_device(const Op& op, const std::string& device, Mode mode,
                             const Extent& extent) {
   runtime::register_backends();
   const Device there = parse_device(device);
-  return for_each_call(
-      op, extent, [&](const NamedCall& named, const Call& call, const Results& expected) {
-        const TensorFn function = [&](const Tensors& x) {
-          const autograd::NoGradScope none;
-          return named(x);
-        };
-        return compare(inspect::run(mode, function, inputs_of(named, call), there), expected);
-      });
+  return for_each_call(op, extent,
+                       [&](const NamedCall& named, const Call& call, const Results& expected) {
+                         return compare_with_reference(
+                             call_results(named, inputs_of(named, call), mode, there), expected);
+                       });
 }
 
 std::string check_kernel(const Op& op, const Extent& extent) {

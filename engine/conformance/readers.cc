@@ -189,10 +189,10 @@ std::string check_fingerprint(const std::string& kind, const std::vector<std::st
 
 }  // namespace
 
-std::pair<std::string, std::string> key_and_value(const std::string& key) {
+std::pair<std::string, std::string> key_and_value(const std::string& key, const char* option) {
   const size_t sign = key.find('=');
   if (sign == std::string::npos || sign == 0)
-    fail(ErrorCode::kUsage, "--key: expected KEY=VALUE, found '", key, "'");
+    fail(ErrorCode::kUsage, option, ": expected KEY=VALUE, found '", key, "'");
   std::string value = key.substr(sign + 1);
   if (std::filesystem::exists(value)) value = std::filesystem::absolute(value).string();
   return {key.substr(0, sign), value};

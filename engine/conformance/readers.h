@@ -12,7 +12,8 @@ namespace paddle::conformance {
 
 /// The name and the value of "path=rows.fvecs"; files that are there as absolute paths. kUsage for
 /// other forms.
-std::pair<std::string, std::string> key_and_value(const std::string& key);
+std::pair<std::string, std::string> key_and_value(const std::string& key,
+                                                  const char* option = "--key");
 
 /// "describe", "order", …
 std::vector<std::string> reader_checks();

@@ -220,19 +220,6 @@ std::string command(const Op& op, const std::vector<std::string>& words) {
   return out;
 }
 
-/// Limits the memory of this process, once, to what it has and `mib` more.
-void limit_memory(int64_t mib) {
-  static bool done = false;
-  if (std::exchange(done, true)) return;
-  int64_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  const auto limit = static_cast<rlim_t>(pages * 4096 + (mib << 20));
-  const rlimit bound{limit, limit};
-  ::setrlimit(RLIMIT_AS, &bound);
-  const rlimit no_core{0, 0};
-  ::setrlimit(RLIMIT_CORE, &no_core);
-}
-
 std::vector<const Op*> ops_of(const std::string& family, const std::string& filter) {
   std::regex pattern;
   try {
@@ -261,6 +248,18 @@ std::vector<std::string> families() {
   std::set<std::string> names;
   for (const Op* op : all_ops()) names.insert(op->def->family);
   return {names.begin(), names.end()};
+}
+
+void limit_memory(int64_t mib) {
+  static bool done = false;
+  if (std::exchange(done, true)) return;
+  int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const auto limit = static_cast<rlim_t>(pages * 4096 + (mib << 20));
+  const rlimit bound{limit, limit};
+  ::setrlimit(RLIMIT_AS, &bound);
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
 }
 
 std::vector<std::string> random_call(const std::string& name, uint64_t seed, uint64_t index) {

@@ -39,4 +39,7 @@ FuzzResult fuzz(const std::string& family, const FuzzOptions& options,
 /// The words of call number `index` of an operation, for `parse_call`.
 std::vector<std::string> random_call(const std::string& op, uint64_t seed, uint64_t index);
 
+/// Limits the memory of this process, once, to what it has and `mib` more.
+void limit_memory(int64_t mib);
+
 }  // namespace paddle::inspect

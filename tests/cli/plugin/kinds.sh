@@ -41,7 +41,7 @@ says "paddle plugin build my_device.c -o my_device.so"
 ok "$plugin" build my_device.c -o my_device.so
 [[ ! -s error ]] || fail "the template of a device has warnings"
 ok "$plugin" check my_device.so --quick --group errors --report report
-says "errors      5       0       0"
+says "errors      6       0       0"
 ok "$plugin" list --plugin my_device.so
 says "devices my_device"
 ok "$bin/paddle-op" run add "x=f32(1,2)" "y=f32(3,4)" --device my_device:1 --no-host-fallback --plugin my_device.so
@@ -80,7 +80,7 @@ assert sum(case["group"] == "readers" for case in report["cases"]) == 6, report
 P
 [[ "$(run_bounded "$plugin" check my_reader.so --group readers --key path=odd.fvecs)" == 1 ]] || fail "a damaged vector passes"
 says "odd.fvecs: vector 7: a vector of another length"
-says "--key 'path=odd.fvecs'"
+says "--key path=odd.fvecs"
 cat > r.yaml << 'Y'
 model:
   name: net

@@ -36,7 +36,7 @@ import json, sys
 report = json.load(open(sys.argv[1]))
 assert report["plugin"] == "softsign_power" and report["failed"] == 0, report
 groups = {case["group"] for case in report["cases"]}
-assert groups == {"load", "operators", "gradients", "traits", "repeat"}, groups
+assert groups == {"load", "operators", "fuzz", "gradients", "training", "traits", "repeat", "speed"}, groups
 assert all(set(case) >= {"group", "name", "status", "reproduce"} for case in report["cases"])
 P
 ok "$bin/paddle-op" show softsign_power.softsign_power --plugin "$so"

@@ -70,7 +70,8 @@ bad = json.load(open("bad/report.json"))
 assert bad["seed"] == 5 and bad["quick"] and bad["level"] == "computes", bad
 assert sum(case["seconds"] for case in bad["cases"]) > 0
 failed = [case for case in bad["cases"] if case["status"] == "failed"]
-assert [case["group"] for case in failed] == ["gradients"], failed
+assert [case["group"] for case in failed] == ["gradients", "training", "training"], failed
+assert abs(float(failed[0]["actual"]) / float(failed[0]["expected"]) - 1.2) < 1e-3 and failed[0]["tolerance"] < 1e-5, failed
 assert "--seed 5" in failed[0]["reproduce"]
 P
 # The command of the failure reproduces it, and a single group proves no level beyond loading.
