@@ -209,6 +209,27 @@ foreach(client frozen frozen_layout target_minor longer device)
     LIBRARY_OUTPUT_DIRECTORY ${PADDLE_PLUGIN_CLIENTS} CXX_VISIBILITY_PRESET hidden UNITY_BUILD OFF)
   add_dependencies(test_plugin plugin_client_${client})
 endforeach()
+# A part of each kind, with the headers of each minor version: the frozen ones, and today's for it.
+foreach(minor 1 2 3 4 5)
+  foreach(headers frozen target)
+    set(client ${headers}_1_${minor})
+    add_library(plugin_client_${client} MODULE tests/plugin/clients/every_kind.c)
+    target_compile_options(plugin_client_${client} PRIVATE
+      -Wall -Wextra -Wno-missing-field-initializers -Werror)
+    target_compile_definitions(plugin_client_${client} PRIVATE NAME="${client}")
+    if(headers STREQUAL "frozen")
+      target_include_directories(plugin_client_${client} PRIVATE
+        ${CMAKE_SOURCE_DIR}/tests/plugin/abi/1.${minor})
+    else()
+      target_include_directories(plugin_client_${client} PRIVATE ${CMAKE_SOURCE_DIR}/include)
+      target_compile_definitions(plugin_client_${client} PRIVATE PADDLE_PLUGIN_TARGET_MINOR=${minor})
+    endif()
+    set_target_properties(plugin_client_${client} PROPERTIES OUTPUT_NAME ${client} PREFIX ""
+      LIBRARY_OUTPUT_DIRECTORY ${PADDLE_PLUGIN_CLIENTS} C_VISIBILITY_PRESET hidden C_STANDARD 11
+      UNITY_BUILD OFF)
+    add_dependencies(test_conformance plugin_client_${client})
+  endforeach()
+endforeach()
 target_sources(test_conformance PRIVATE tests/conformance/exported.cc)
 # Examples whose kinds the tests of the conformance suite use.
 foreach(example ring file_rows fvecs scalar_loops)
