@@ -8,17 +8,26 @@ plugin="$bin/paddle-plugin"
 export PADDLE_INCLUDE="$PWD/include"
 unset PADDLE_PLUGINS FAULT
 faulty="$PWD/plugins/faulty"
-python3 - "$folder/rows.fvecs" << 'P'
+python3 - "$folder/rows.fvecs" "$folder/lines.txt" << 'P'
 import random, struct, sys
 random.seed(1)
 rows = [struct.pack("<i4f", 4, *(random.random() for _ in range(4))) for _ in range(300)]
 open(sys.argv[1], "wb").write(b"".join(rows))
+with open(sys.argv[2], "w") as lines:
+    for _ in range(400): lines.write(" ".join(f"{random.random():.4f}" for _ in range(4)) + "\n")
 P
+keys_of() {
+  if [[ "$1" == stream* ]]; then
+    echo "--key path=$folder/lines.txt --key width=3 --key epoch_samples=150"
+  else
+    echo "--key path=$folder/rows.fvecs"
+  fi
+}
 
-for source in device.c operators.c passes.cc reader.cc transport.cc table.cc compiler.cc; do
+for source in device.c operators.c passes.cc reader.cc stream.cc collectives.c transport.cc table.cc compiler.cc; do
   ok "$plugin" build "$faulty/$source" -o "$folder/${source%.*}.so"
   [[ ! -s "$folder/error" ]] || fail "$source: the compiler says something"
-  status="$(run_bounded "$plugin" check "$folder/${source%.*}.so" --quick --key "path=$folder/rows.fvecs")"
+  status="$(run_bounded "$plugin" check "$folder/${source%.*}.so" --quick $(keys_of "$source"))"
   [[ "$status" == 0 ]] || { fail "$source without a fault: status $status"; cat "$folder/out"; }
 done
 
@@ -28,7 +37,7 @@ check_fault() {
   local quick=(--quick)
   [[ "$full" != full ]] || quick=()
   FAULT="$fault" timeout 100 "$plugin" check "$folder/$source.so" "${quick[@]}" --group "$group" \
-    --key "path=$folder/rows.fvecs" > "$folder/$fault.txt" 2> /dev/null
+    $(keys_of "$source") > "$folder/$fault.txt" 2> /dev/null
   # A plug-in that cannot be loaded fails the group `load`, whatever is asked for.
   [[ $? == 1 ]] && grep -q "^failed: $group " "$folder/$fault.txt" && return
   echo "not found: $source $fault in $group"
