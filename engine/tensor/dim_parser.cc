@@ -58,7 +58,12 @@ class DimParser {
   }
   Dim primary() {
     space();
-    if (take("-")) return Dim(0) - primary();
+    if (take("-")) {
+      space();
+      // The least number has no positive counterpart.
+      return at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9' ? number(-1)
+                                                                          : Dim(0) - primary();
+    }
     if (take("(")) {
       const Dim d = sum();
       if (!take(")")) bad();
@@ -73,19 +78,24 @@ class DimParser {
         return larger ? maximum(a, b) : minimum(a, b);
       }
     if (at_ >= text_.size()) bad();
-    const auto word = [](char c) {
+    if (text_[at_] >= '0' && text_[at_] <= '9') return number(1);
+    return Dim::symbol(word());
+  }
+  std::string word() {
+    const auto is_part = [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
              c == '_' || c == '?' || c == '$' || c == '.';
     };
     const size_t start = at_;
-    while (at_ < text_.size() && word(text_[at_])) ++at_;
+    while (at_ < text_.size() && is_part(text_[at_])) ++at_;
     if (start == at_) bad();
-    const std::string token(text_.substr(start, at_ - start));
-    if (token[0] < '0' || token[0] > '9') return Dim::symbol(token);
+    return std::string(text_.substr(start, at_ - start));
+  }
+  Dim number(int64_t sign) {
     int64_t value = 0;
-    for (const char c : token) {
+    for (const char c : word()) {
       if (c < '0' || c > '9') bad();
-      value = checked_add(checked_multiply(value, 10), c - '0');
+      value = checked_add(checked_multiply(value, 10), sign * (c - '0'));
     }
     return value;
   }

@@ -41,6 +41,9 @@ TEST(Dim, RejectsOverflowAndNonsense) {
   EXPECT_THROW(Dim(INT64_MAX) + 1, Error);
   EXPECT_THROW(Dim(INT64_MAX) * 2, Error);
   EXPECT_THROW(floor_divide(n, 0), Error);
+  EXPECT_EQ(Dim::parse("-9223372036854775808").value(), INT64_MIN);
+  EXPECT_EQ(Dim::parse("- 7 * 2").value(), -14);
+  EXPECT_THROW(Dim::parse("9223372036854775808"), Error);
   EXPECT_THROW(Dim::parse("n +"), Error);
   EXPECT_THROW(Dim::parse(std::string(5000, '(')), Error);
   EXPECT_THROW(n.value(), Error);
