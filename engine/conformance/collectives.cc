@@ -206,6 +206,7 @@ std::vector<std::string> collective_checks(const Extent& extent) {
 std::string check_collectives_on(const std::string& device, const std::string& check,
                                  const Extent& extent) {
   runtime::register_backends();
+  set_time_limit(extent);
   const Device there = parse_device(device);
   if (check == "lost")
     return returns_in_time("a collective operation", [=] { return check_lost(there); });

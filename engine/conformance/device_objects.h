@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "conformance/calls.h"
 #include "paddle/plugin/device.h"
 #include "tensor/device.h"
 
@@ -120,8 +121,10 @@ Bytes read_back(const DeviceStream& stream, const void* from, size_t bytes);
 /// "" or the first byte that differs.
 std::string difference(const Bytes& found, const Bytes& expected);
 
-/// Calls `f` on a thread and gives its result. The result says so if `f` takes more than 20
-/// seconds; the thread then continues.
+/// How long `returns_in_time` waits: longer without `quick`.
+void set_time_limit(const Extent& extent);
+/// Calls `f` on a thread and gives its result. The result says so if `f` takes more time than that;
+/// the thread then continues.
 std::string returns_in_time(const char* what, const std::function<std::string()>& f);
 
 }  // namespace paddle::conformance

@@ -96,24 +96,25 @@ std::string check_fill(const Api& api) {
 }
 
 /// Host memory belongs to the caller again once the copy is done.
-std::string check_host_memory(const Api& api) {
+std::string check_host_memory(const Api& api, size_t bytes) {
   const DeviceStream stream(api, 0);
-  constexpr size_t kBytes = 100000;
-  const DeviceMemory memory(api, 0, kBytes), other(api, 0, kBytes);
-  Bytes host = pattern(kBytes, 1), result(kBytes, 9);
-  stream.to_device(memory.at(), host.data(), kBytes);
+  const DeviceMemory memory(api, 0, bytes), other(api, 0, bytes);
+  Bytes host = pattern(bytes, 1), result(bytes, 9);
+  stream.to_device(memory.at(), host.data(), bytes);
   stream.synchronize();
   std::ranges::fill(host, uint8_t{77});
-  stream.fill(other.at(), 5, kBytes);
-  if (std::string bad = difference(read_back(stream, memory.at(), kBytes), pattern(kBytes, 1));
+  stream.fill(other.at(), 5, bytes);
+  if (std::string bad = difference(read_back(stream, memory.at(), bytes), pattern(bytes, 1));
       !bad.empty())
-    return "host memory is read after its copy was done: " + bad;
-  stream.to_host(result.data(), memory.at(), kBytes);
+    return str("host memory of ", bytes, " bytes is read after its copy was done: ", bad);
+  stream.to_host(result.data(), memory.at(), bytes);
   stream.synchronize();
   std::ranges::fill(result, uint8_t{66});
-  stream.fill(memory.at(), 1, kBytes);
+  stream.fill(memory.at(), 1, bytes);
   stream.synchronize();
-  return result == Bytes(kBytes, 66) ? "" : "host memory is written after its copy was done";
+  return result == Bytes(bytes, 66)
+             ? ""
+             : str("host memory of ", bytes, " bytes is written after its copy was done");
 }
 
 std::string check_synchronize(const Api& api) {
@@ -416,7 +417,7 @@ std::string check_schedules(const Api& api, const Extent& extent) {
   const uint64_t parts = extent.quick ? 1 : 20, programs = extent.quick ? 150 : 1000;
   for (uint64_t part = 0; part < parts; ++part) {
     const uint64_t seed = extent.seed * 100000 + part * programs;
-    const std::string bad = returns_in_time(
+    std::string bad = returns_in_time(
         "a random program of copies on several streams", [&api, seed, programs]() -> std::string {
           const DeviceMemory memory(api, 0, size_t{6} * 4096);
           for (uint64_t i = 0; i < programs; ++i)
@@ -438,7 +439,13 @@ std::string check_device_streams(const std::string& name, const std::string& che
   if (check == "order") return check_order(api);
   if (check == "copies") return check_copies(api);
   if (check == "fill") return check_fill(api);
-  if (check == "host_memory") return check_host_memory(api);
+  if (check == "host_memory") {
+    // Devices copy small and large memory in other ways.
+    std::string bad;
+    for (const size_t bytes : {size_t{1000}, size_t{100000}, size_t{3} << 20, size_t{20} << 20})
+      if (bad.empty()) bad = check_host_memory(api, bytes);
+    return bad;
+  }
   if (check == "synchronize") return check_synchronize(api);
   if (check == "events") return check_wait(api, 0, 0, false);
   if (check == "event_again") return check_event_again(api);

@@ -146,7 +146,7 @@ class Calls {
     ready_ = true;
     // Operations that print must not write into the report.
     if (const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC); nowhere >= 0)
-      ::dup2(nowhere, STDOUT_FILENO);
+      for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(nowhere, descriptor);
     subject_.load();
     runtime::register_backends();
     if (!subject_.operation.empty()) {

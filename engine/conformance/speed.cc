@@ -95,10 +95,10 @@ std::string measure_copies(Device device, bool quick) {
         copy, [&] { stream.synchronize(); }, quick);
     return fmt::format("{:.1f} GB/s", static_cast<double>(bytes) / seconds / 1e9);
   };
-  const std::string out = str(
-      "to the device ", rate([&] { stream.to_device(a.at(), from, bytes); }), ", on it ",
-      rate([&] { stream.on_device(b.at(), a.at(), bytes); }), ", to the host ",
-      rate([&] { stream.to_host(to, b.at(), bytes); }), ", for copies of ", bytes >> 20, " MiB");
+  std::string out = str("to the device ", rate([&] { stream.to_device(a.at(), from, bytes); }),
+                        ", on it ", rate([&] { stream.on_device(b.at(), a.at(), bytes); }),
+                        ", to the host ", rate([&] { stream.to_host(to, b.at(), bytes); }),
+                        ", for copies of ", bytes >> 20, " MiB");
   must(api, api.release_host(from), "release_host");
   must(api, api.release_host(to), "release_host");
   return out;

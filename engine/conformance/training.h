@@ -14,9 +14,9 @@ namespace paddle::conformance {
 /// The networks: "mlp", "convolution", …
 std::vector<std::string> training_nets();
 
-/// Trains a network on a device for 20 steps. The losses are those of the CPU within the tolerance
-/// of the dtype, and a device that declares so (PADDLE_DEVICE_REPEATABLE) gives the same bits
-/// again.
+/// Trains a network on a device for 20 steps, 8 of quick checks. The losses are those of the CPU
+/// within the tolerance of the dtype, and a device that declares so (PADDLE_DEVICE_REPEATABLE)
+/// gives the same bits again.
 /// "" or what is wrong; a line that begins with kNote says whether the bits were the same.
 std::string check_training(const std::string& device, const std::string& net, inspect::Mode mode,
                            const Extent& extent);

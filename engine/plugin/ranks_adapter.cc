@@ -23,7 +23,7 @@ comm::Collectives& run_of(paddle_call* call) {
 std::vector<int> group_of(const comm::Collectives& run, const int32_t* group, uint32_t count) {
   if (!group || count == 0 || count > static_cast<uint32_t>(run.size()))
     fail(ErrorCode::kUsage, "a group of ", count, " ranks, the run has ", run.size());
-  const std::vector<int> out(group, group + count);
+  std::vector<int> out(group, group + count);
   if (out[0] < 0 || out.back() >= run.size() ||
       std::ranges::adjacent_find(out, std::greater_equal()) != out.end() ||
       std::ranges::find(out, run.rank()) == out.end())
