@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 
+#include "kernels/cuda/alignment.h"
 #include "kernels/cuda/channels.h"
 #include "kernels/cuda/context.h"
 #include "kernels/cuda/conversions.h"
@@ -48,6 +49,8 @@ const std::map<std::string_view, PrepareFn>& kernel_table() {
       {"conv2d_input_grad", prepare_conv_input_grad},
       {"conv2d_weight_grad", prepare_conv_weight_grad},
       {"conv3d", prepare_conv},
+      {"ctc_alignment", prepare_ctc_alignment},
+      {"ctc_occupancy", prepare_ctc_occupancy},
       {"cummax", prepare_running_extremum},
       {"cummin", prepare_running_extremum},
       {"cumprod", prepare_running_fold},
@@ -84,6 +87,8 @@ const std::map<std::string_view, PrepareFn>& kernel_table() {
       {"recurrent_scan_grad", prepare_recurrent_scan_grad},
       {"rms_norm", prepare_rms_norm},
       {"rmsprop_update", prepare_update},
+      {"rnnt_alignment", prepare_rnnt_alignment},
+      {"rnnt_occupancy", prepare_rnnt_occupancy},
       {"scatter_along", prepare_scatter_along},
       {"scatter_nd_add", prepare_scatter_nd},
       {"scatter_nd_put", prepare_scatter_nd},

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "kernels/cuda/context.h"
 #include "kernels/generated/box_muller.h"
+#include "kernels/generated/cuda_alignment.h"
 #include "kernels/generated/cuda_attend.h"
 #include "kernels/generated/cuda_attention.h"
 #include "kernels/generated/cuda_channels.h"
@@ -42,12 +43,16 @@ namespace paddle::cuda {
 namespace {
 
 constexpr std::pair<std::string_view, std::string_view> kDeviceTexts[] = {
+    // by name
+    {"alignment", kernels::kCudaAlignment},
     {"attend", kernels::kCudaAttend},
     {"attention", kernels::kCudaAttention},
     {"box_muller", kernels::kBoxMuller},
     {"channels", kernels::kCudaChannels},
     {"convolution", kernels::kCudaConvolution},
     {"copy", kernels::kCudaCopy},
+    {"count", kernels::kCudaCount},
+    {"create", kernels::kCudaCreate},
     {"gather", kernels::kCudaGather},
     {"group", kernels::kCudaGroup},
     {"index", kernels::kCudaIndex},
@@ -58,13 +63,11 @@ constexpr std::pair<std::string_view, std::string_view> kDeviceTexts[] = {
     {"recurrent", kernels::kCudaRecurrent},
     {"rows", kernels::kCudaRows},
     {"scalar", kernels::kCudaScalar},
-    {"sort", kernels::kCudaSort},
-    {"update", kernels::kCudaUpdate},
-    {"count", kernels::kCudaCount},
-    {"create", kernels::kCudaCreate},
     {"select", kernels::kCudaSelect},
+    {"sort", kernels::kCudaSort},
     {"special", kernels::kCudaSpecial},
     {"special_functions", kernels::kSpecialFunctions},
+    {"update", kernels::kCudaUpdate},
 };
 
 std::atomic<int64_t> programs_compiled{0}, programs_read{0};

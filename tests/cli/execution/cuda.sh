@@ -132,4 +132,16 @@ for device in cpu cuda; do
   expect 4 "indices.yaml:3:15: embedding: index 4 is outside of the table's 2 rows" \
     "$train" "$folder/indices.yaml" --device "$device" --output "$folder/bad-$device"
 done
+# Lengths of alignments, with the words of the CPU.
+while read -r message call; do
+  for device in cpu cuda; do
+    # shellcheck disable=SC2086
+    expect 4 "${message//_/ }" "$bin/paddle-op" run $call --device "$device"
+  done
+done <<'C'
+lengths_has_9,_which_is_not_from_0_to_4 ctc_loss log_probs=f32[4,2,3] labels=i64[2,2](1,2,2,2) input_lengths=i64(4,9) label_lengths=i64(2,1)
+lengths_has_3,_which_is_not_from_0_to_2 ctc_loss log_probs=f32[4,2,3] labels=i64[2,2](1,2,2,2) input_lengths=i64(4,4) label_lengths=i64(2,3)
+label_5_is_not_one_of_3_classes ctc_loss log_probs=f32[4,2,3] labels=i64[2,2](1,5,2,2) input_lengths=i64(4,4) label_lengths=i64(2,1)
+lengths_has_0,_which_is_not_from_1_to_3 rnnt_loss input=f32[2,3,3,4] label=i64[2,2](1,2,3,1) input_lengths=i64(3,0) label_lengths=i64(2,1)
+C
 finish

@@ -168,6 +168,9 @@ def template_instances(folder):
         f"{call}<{t}, {cell}>" for t in ("float", "double") for call in ("recurrent_step", "recurrent_grad_step")
         for cell in ("LstmCell", "GruCell", "RnnCell<true>", "RnnCell<false>")
     ] + ["recurrent_grad_end<float>", "recurrent_grad_end<double>"])
+    out["alignment"] = text("scalar", "alignment") + kernels("AlignmentArguments", [
+        f"{call}<{t}, {occupancy}>" for t in ("float", "double") for occupancy in ("true", "false")
+        for call in ("ctc_sequences", "transducer_sequences")])
     out["index"] = text("index") + kernels("IndexArguments", indexed)
     out["sort"] = text("sort") + kernels("SortArguments", sorts + ["bitonic_step"])
     return out
