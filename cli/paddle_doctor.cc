@@ -93,7 +93,8 @@ ordered_json check_cuda(Problems& problems) {
       []() -> ordered_json {
         const cuda::Diagnosis found = cuda::diagnose();
         ordered_json each = {{"name", "cuda"},           {"driver", found.driver},
-                             {"nvrtc", found.nvrtc},     {"gpus", found.gpus},
+                             {"nvrtc", found.nvrtc},     {"cublaslt", found.cublaslt},
+                             {"cudnn", found.cudnn},     {"gpus", found.gpus},
                              {"problem", found.problem}, {"fix", found.has_driver}};
         return each;
       },
@@ -142,7 +143,7 @@ std::string text_of(const ordered_json& report) {
                                : module.contains("problem") ? module["problem"].get<std::string>()
                                                             : module["path"].get<std::string>()));
   const ordered_json& gpu = report["cuda"];
-  for (const char* library : {"driver", "nvrtc"})
+  for (const char* library : {"driver", "nvrtc", "cublaslt", "cudnn"})
     if (gpu.contains(library) && !gpu[library].get<std::string>().empty())
       out += line("cuda", str(library, ": ", gpu[library].get<std::string>()));
   if (gpu.contains("gpus"))

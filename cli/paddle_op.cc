@@ -171,8 +171,10 @@ int run_op(int argc, char** argv) {
   check_command->add_option("--filter", checks.filter,
                             "only names that match this regular expression");
   check_command
-      ->add_option("--backend", checks.backend, "prefer the kernels of this backend: cpu or onednn")
-      ->check(cli::one_of({"cpu", "onednn"}));
+      ->add_option("--backend", checks.backend,
+                   "prefer the kernels of this backend: cpu or onednn, or of an NVIDIA GPU: cuda, "
+                   "cublaslt or cudnn")
+      ->check(cli::one_of({"cpu", "onednn", "cuda", "cublaslt", "cudnn"}));
   cli::add_device_options(*check_command, device);
   check_command->add_flag("--strided", checks.strided, "inputs are transposed in memory");
   check_command->add_flag("--numeric", checks.numeric,

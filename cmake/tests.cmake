@@ -253,8 +253,11 @@ target_compile_definitions(test_plugin PRIVATE PADDLE_PLUGIN_CLIENTS="${PADDLE_P
 set(PADDLE_FAKE_CUDA ${CMAKE_BINARY_DIR}/fake_cuda)
 add_library(fake_cuda_driver SHARED tests/support/cuda/fake_driver.cc)
 add_library(fake_cuda_nvrtc SHARED tests/support/cuda/fake_nvrtc.cc)
-foreach(name driver nvrtc)
+add_library(fake_cuda_cublaslt SHARED tests/support/cuda/fake_cublaslt.cc)
+add_library(fake_cuda_cudnn SHARED tests/support/cuda/fake_cudnn.cc)
+foreach(name driver nvrtc cublaslt cudnn)
   target_link_libraries(fake_cuda_${name} PRIVATE paddle_flags ${CMAKE_DL_LIBS})
+  target_include_directories(fake_cuda_${name} PRIVATE engine tests/support/cuda)
   target_compile_definitions(fake_cuda_${name} PRIVATE
     PADDLE_FAKE_CUDA_FOLDER="${PADDLE_FAKE_CUDA}" PADDLE_COMPILER="${CMAKE_CXX_COMPILER}"
     PADDLE_EMULATION_HEADER="${CMAKE_SOURCE_DIR}/tests/support/cuda/emulation.h")
@@ -262,6 +265,9 @@ foreach(name driver nvrtc)
     LIBRARY_OUTPUT_DIRECTORY ${PADDLE_FAKE_CUDA} PREFIX "" CXX_VISIBILITY_PRESET hidden
     BUILD_RPATH "" UNITY_BUILD OFF)
 endforeach()
-add_dependencies(test_runtime fake_cuda_driver fake_cuda_nvrtc)
+add_dependencies(test_runtime fake_cuda_driver fake_cuda_nvrtc fake_cuda_cublaslt
+  fake_cuda_cudnn)
 set_target_properties(fake_cuda_driver PROPERTIES OUTPUT_NAME libcuda SUFFIX ".so.1")
 set_target_properties(fake_cuda_nvrtc PROPERTIES OUTPUT_NAME libnvrtc SUFFIX ".so.13")
+set_target_properties(fake_cuda_cublaslt PROPERTIES OUTPUT_NAME libcublasLt SUFFIX ".so.13")
+set_target_properties(fake_cuda_cudnn PROPERTIES OUTPUT_NAME libcudnn SUFFIX ".so.9")

@@ -20,7 +20,7 @@ struct AlignmentArguments {
   int64_t step_site, length_site, label_site;
 };
 
-/// What a kernel says of lengths and labels out of range, with the CPU's words.
+/// Messages about lengths and labels out of range, those of the CPU.
 using Sites = std::array<std::shared_ptr<ErrorSite>, 3>;
 
 std::shared_ptr<ErrorSite> length_error(std::string_view op, const char* name, int64_t least,

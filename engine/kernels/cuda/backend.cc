@@ -14,6 +14,8 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/group.h"
 #include "kernels/cuda/index.h"
+#include "kernels/cuda/library_dnn.h"
+#include "kernels/cuda/library_product.h"
 #include "kernels/cuda/matmul.h"
 #include "kernels/cuda/pool.h"
 #include "kernels/cuda/product_group.h"
@@ -154,6 +156,17 @@ void register_device() {
                       .prepare_fused = prepare_any_group,
                       .fuses_around = fuses_around_kernel,
                       .describe = describe});
+    // Asked before our own kernels.
+    register_backend({.name = "cublaslt",
+                      .device_kind = kind,
+                      .prepare = prepare_library_product,
+                      .has_kernel = has_library_product,
+                      .prepare_fused = prepare_library_product_group});
+    register_backend({.name = "cudnn",
+                      .device_kind = kind,
+                      .prepare = prepare_dnn,
+                      .has_kernel = has_dnn_kernel,
+                      .prepare_fused = prepare_dnn_group});
   });
 }
 

@@ -9,8 +9,6 @@
 namespace paddle::cuda {
 namespace {
 
-constexpr int kMaxGpus = 64;
-
 struct Context {
   std::once_flag once;
   CUdevice handle = 0;

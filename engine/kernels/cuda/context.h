@@ -8,6 +8,9 @@
 
 namespace paddle::cuda {
 
+/// GPUs after these are not used.
+inline constexpr int kMaxGpus = 64;
+
 /// The driver's functions. kDevice, with the reason, if there is no usable driver or GPU.
 const Driver& driver();
 /// The number of GPUs; needs a driver.

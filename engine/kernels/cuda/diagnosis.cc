@@ -30,6 +30,13 @@ Diagnosis diagnose() {
     out.nvrtc = str(compiler.path, ", ", compiler.major, ".", compiler.minor);
   else if (out.problem.empty())
     out.problem = "kernels cannot be compiled: " + compiler.problem;
+  const auto describe = [](const auto& library, const char* what) {
+    return library.problem.empty()
+               ? str(library.path, ", ", library.version)
+               : str("not used, own kernels compute ", what, ": ", library.problem);
+  };
+  out.cublaslt = describe(cublaslt_library(), "products");
+  out.cudnn = describe(cudnn_library(), "convolutions");
   return out;
 }
 

@@ -169,6 +169,50 @@ NvrtcLibrary open_nvrtc(int driver_version) {
   return nvrtc;
 }
 
+namespace {
+
+/// "libcublasLt.so" as ".so.13" and ".so.12", those that the driver can load.
+std::vector<std::string> versioned_names(const std::string& name) {
+  std::vector<std::string> names;
+  if (driver_library().version >= 13000) names.push_back(name + ".13");
+  names.push_back(name + ".12");
+  return names;
+}
+
+CublasLtLibrary open_cublaslt() {
+  CublasLtLibrary out;
+  const Library library = open_library(versioned_names("libcublasLt.so"), out.problem);
+  if (!library.handle) return out;
+  out.path = library.path;
+  if (!load_functions(library, out.functions, out.problem)) return out;
+  const size_t version = out.functions.cublasLtGetVersion();
+  out.version = str(version / 10000, ".", version % 10000 / 100, ".", version % 100);
+  return out;
+}
+
+CudnnLibrary open_cudnn() {
+  CudnnLibrary out;
+  const Library library = open_library({"libcudnn.so.9"}, out.problem);
+  if (!library.handle) return out;
+  out.path = library.path;
+  if (!load_functions(library, out.functions, out.problem)) return out;
+  const size_t version = out.functions.cudnnGetVersion();
+  out.version = str(version / 10000, ".", version % 10000 / 100, ".", version % 100);
+  return out;
+}
+
+}  // namespace
+
+const CudnnLibrary& cudnn_library() {
+  static const CudnnLibrary& library = *new CudnnLibrary(open_cudnn());
+  return library;
+}
+
+const CublasLtLibrary& cublaslt_library() {
+  static const CublasLtLibrary& library = *new CublasLtLibrary(open_cublaslt());
+  return library;
+}
+
 const NvrtcLibrary& nvrtc_library() {
   static const NvrtcLibrary& nvrtc = *new NvrtcLibrary(open_nvrtc(driver_library().version));
   return nvrtc;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cuda/abi/cublaslt.h"
+#include "kernels/cuda/abi/cudnn.h"
 #include "kernels/cuda/abi/driver.h"
 #include "kernels/cuda/abi/nvrtc.h"
 
@@ -38,6 +40,24 @@ struct NvrtcLibrary {
   int major = 0, minor = 0;
 };
 const NvrtcLibrary& nvrtc_library();
+
+/// Products of matrices: cuBLASLt of the driver's major version. Where it is missing our own
+/// kernels compute them.
+struct CublasLtLibrary {
+  CublasLt functions{};
+  std::string path, problem;
+  std::string version;  ///< "13.4.1"
+};
+const CublasLtLibrary& cublaslt_library();
+
+/// Convolutions and attention: cuDNN 9. Where it is missing our own kernels compute them.
+struct CudnnLibrary {
+  Cudnn functions{};
+  std::string path, problem;
+  std::string version;  ///< "9.26.0"
+};
+const CudnnLibrary& cudnn_library();
+
 /// NVRTC as found without asking a driver, newest first.
 NvrtcLibrary open_nvrtc(int driver_version);
 

@@ -9,30 +9,6 @@ fake="$bin/../fake_cuda"
 [[ -e "$fake/libcuda.so.1" && -e "$fake/libnvrtc.so.13" ]] || { echo "the stand-ins are not built"; exit 77; }
 export PADDLE_CUDA_LIBRARIES="$fake"
 
-cat > "$folder/compare.py" <<'P'
-import math, struct, sys, zipfile
-def arrays(path):
-    out = {}
-    with zipfile.ZipFile(path) as z:
-        for name in z.namelist():
-            raw = z.read(name)
-            data = raw[10 + struct.unpack("<H", raw[8:10])[0]:]
-            if b"<f4" in raw[:128]:
-                out[name] = struct.unpack(f"<{len(data) // 4}f", data)
-            else:  # bfloat16 as its bits
-                bits = struct.unpack(f"<{len(data) // 2}H", data)
-                out[name] = struct.unpack(f"<{len(bits)}f", struct.pack(f"<{len(bits)}I", *(b << 16 for b in bits)))
-    return out
-cpu, cuda = arrays(sys.argv[1]), arrays(sys.argv[2])
-assert cpu.keys() == cuda.keys() and cpu, cpu.keys()
-for name in cpu:
-    largest = max((abs(x) for x in cpu[name] if not math.isnan(x)), default=1)
-    assert largest > 0.01, (name, largest)
-    for a, b in zip(cpu[name], cuda[name], strict=True):
-        assert math.isnan(a) == math.isnan(b), (name, a, b)
-        assert math.isnan(a) or abs(a - b) <= float(sys.argv[3]) * largest, (name, a, b)
-P
-
 # compare NAME TOLERANCE OPERATION ARGUMENTS…
 compare() {
   local name="$1" tolerance="$2"
@@ -41,7 +17,7 @@ compare() {
     "$bin/paddle-op" run "$@" --device "$device" -o "$folder/$device.npz" --overwrite > /dev/null 2> "$folder/error" ||
       { fail "$name on $device:"; return; }
   done
-  python3 "$folder/compare.py" "$folder/cpu.npz" "$folder/cuda.npz" "$tolerance" 2> "$folder/error" || fail "$name:"
+  python3 tests/support/cuda/compare_arrays.py "$folder/cpu.npz" "$folder/cuda.npz" "$tolerance" 2> "$folder/error" || fail "$name:"
 }
 
 # both TYPE TOLERANCE BATCH QUERIES KEYS HEADS WIDTH VALUE_WIDTH ARGUMENTS…

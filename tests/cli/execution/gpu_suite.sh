@@ -9,7 +9,7 @@ fake="$bin/../fake_cuda"
 
 tests/gpu/run --fake --output "$folder/results" > "$folder/out" 2> "$folder/error" || fail "rehearsal: $(cat "$folder/out")"
 cat "$folder/out"
-for stage in facts lines repeated speed faults operations; do
+for stage in facts libraries lines repeated speed faults operations; do
   grep -q '"status": "passed"' "$folder/results/"*"-$stage.json" || fail "the stage $stage has no result:"
 done
 # Stages that passed are left out. A stage that finds something wrong fails, and the others run.

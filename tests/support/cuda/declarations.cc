@@ -1,28 +1,11 @@
 // Compiled, not run: our declarations of the driver and of NVRTC against the real headers. Includes
 // ours first, since the real ones rename functions by macros.
 
-#include <type_traits>
-
+#include "alike.h"
 #include "kernels/cuda/abi/driver.h"
 #include "kernels/cuda/abi/nvrtc.h"
 
 namespace {
-
-/// Functions are called alike if their results and parameters are passed alike.
-template <class A, class B>
-struct Alike {
-  static constexpr bool value = sizeof(A) == sizeof(B) &&
-                                std::is_pointer_v<A> == std::is_pointer_v<B> &&
-                                std::is_floating_point_v<A> == std::is_floating_point_v<B>;
-};
-template <class R, class... P, class S, class... Q>
-struct Alike<R (*)(P...), S (*)(Q...)> {
-  static constexpr bool value = [] {
-    if constexpr (sizeof...(P) == sizeof...(Q))
-      return Alike<R, S>::value && (Alike<P, Q>::value && ...);
-    return false;
-  }();
-};
 
 #define FUNCTIONS(visit)                                                                           \
   visit(cuInit, cuInit) visit(cuDriverGetVersion, cuDriverGetVersion) visit(                       \

@@ -652,3 +652,21 @@ EXPORT void fake_cuda_objects(FakeCudaObjects* objects) {
   for (int d = 0; d < kMaxDevices; ++d)
     objects->blocks += static_cast<int64_t>(context_of(d).memory.live.size());
 }
+EXPORT int fake_cuda_queue(void* at, const char* name, void (*run)(const void*), const void* data,
+                           uint64_t bytes) {
+  ENTER(name);
+  auto* const stream = static_cast<FakeStream*>(at);
+  if (!stream) return kInvalidHandle;
+  if (stream->capture)
+    stream->capture->kernels.emplace_back(name);
+  else
+    ++world().launches[name];
+  if (is_idle()) return push(stream, [] {});
+  std::vector<uint64_t> copy((bytes + 7) / 8);
+  std::memcpy(copy.data(), data, bytes);
+  return push(stream, [run, copy = std::move(copy)] { run(copy.data()); });
+}
+EXPORT int fake_cuda_device_of(const void* at, uint64_t bytes) {
+  const std::lock_guard<std::mutex> guard(lock_of_all());
+  return device_of(reinterpret_cast<uintptr_t>(at), bytes);
+}

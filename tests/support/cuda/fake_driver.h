@@ -19,4 +19,10 @@ void fake_cuda_plant(const char* call, uint64_t after);
 /// The number of calls so far.
 uint64_t fake_cuda_calls(const char* call);
 void fake_cuda_objects(FakeCudaObjects* objects);
+/// For stand-ins of libraries: queues run(data) on a stream, or records it, as a kernel of this
+/// name. `data` is copied. The driver's error, or 0.
+int fake_cuda_queue(void* stream, const char* name, void (*run)(const void* data), const void* data,
+                    uint64_t bytes);
+/// The number of the GPU whose memory these bytes are in, or -1.
+int fake_cuda_device_of(const void* at, uint64_t bytes);
 }
