@@ -57,6 +57,7 @@ const std::map<std::string_view, PrepareFn>& kernel_table() {
       {"cummin", prepare_running_extremum},
       {"cumprod", prepare_running_fold},
       {"cumsum", prepare_running_fold},
+      {"dim_value", prepare_dim_value},
       {"dropout_mask", prepare_random},
       {"embedding", prepare_embedding},
       {"embedding_grad", prepare_embedding_grad},

@@ -161,6 +161,16 @@ std::array<std::byte, 16> element_of(const AttrValue& number, DType type) {
   return out;
 }
 
+std::unique_ptr<Kernel> fill_kernel(const KernelRequest& request, const AttrValue& value) {
+  const Layout& result = request.results[0];
+  if (!is_copied(result.dtype)) return nullptr;
+  const auto element = element_of(value, result.dtype);
+  const Fill fill(request, result, element.data());
+  return make_kernel([fill](const RunContext& context, void* const*,
+                            void* const* results) { fill.launch(context.stream, results[0]); },
+                     0, "cuda:fill");
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_strided_copy(const KernelRequest& request, const Layout& source) {
@@ -283,13 +293,11 @@ std::unique_ptr<Kernel> prepare_pad(const KernelRequest& request) {
 }
 
 std::unique_ptr<Kernel> prepare_full(const KernelRequest& request) {
-  const Layout& result = request.results[0];
-  if (!is_copied(result.dtype)) return nullptr;
-  const auto element = element_of(FullAttrs(request.attrs).fill_value, result.dtype);
-  const Fill fill(request, result, element.data());
-  return make_kernel([fill](const RunContext& context, void* const*,
-                            void* const* results) { fill.launch(context.stream, results[0]); },
-                     0, "cuda:fill");
+  return fill_kernel(request, FullAttrs(request.attrs).fill_value);
+}
+
+std::unique_ptr<Kernel> prepare_dim_value(const KernelRequest& request) {
+  return fill_kernel(request, DimValueAttrs(request.attrs).dim.value());
 }
 
 }  // namespace paddle::cuda

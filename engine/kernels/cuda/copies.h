@@ -11,5 +11,6 @@ std::unique_ptr<Kernel> prepare_concat(const KernelRequest& request);
 std::unique_ptr<Kernel> prepare_strided_slice_scatter(const KernelRequest& request);
 std::unique_ptr<Kernel> prepare_pad(const KernelRequest& request);
 std::unique_ptr<Kernel> prepare_full(const KernelRequest& request);
+std::unique_ptr<Kernel> prepare_dim_value(const KernelRequest& request);
 
 }  // namespace paddle::cuda
