@@ -23,6 +23,7 @@ struct EmulatedIndex {
 struct Emulation {
   EmulatedIndex thread, block, block_size, grid_size;
   void (*barrier)();
+  unsigned long long round;  ///< of all that ran: all threads of a block are between two barriers
 };
 
 #if defined(__x86_64__)
@@ -92,6 +93,7 @@ class BlockRunner {
       const uint64_t order = random();
       const unsigned first = static_cast<unsigned>(order % threads);
       const bool backwards = order >> 63;
+      emulation_->round = ++rounds_;
       for (unsigned i = 0; i < threads; ++i) {
         const unsigned t = (first + (backwards ? threads - i : i)) % threads;
         if (done_[t]) continue;
@@ -143,6 +145,7 @@ class BlockRunner {
   std::byte* stacks_;
   bool done_[kMaxThreads] = {};
   unsigned current_ = 0;
+  unsigned long long rounds_ = 0;
   void (*kernel_)(const void*) = nullptr;
   const void* arguments_ = nullptr;
   Emulation* emulation_ = nullptr;

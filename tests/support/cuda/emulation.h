@@ -14,6 +14,7 @@ struct EmulatedIndex {
 struct Emulation {
   EmulatedIndex thread, block, block_size, grid_size;
   void (*barrier)();
+  unsigned long long round;
 };
 __attribute__((visibility("hidden"))) inline Emulation paddle_emulation;
 extern "C" __attribute__((visibility("default"))) inline Emulation* paddle_emulation_state() {
@@ -30,6 +31,7 @@ __attribute__((used, visibility("hidden"))) inline Emulation* (*const paddle_kee
 #define __shared__ static
 #define __device__
 #define PADDLE_DEVICE inline
+#define PADDLE_SAME_STORE PADDLE_ATOMIC inline
 #define PADDLE_KERNEL(name, Arguments)                                                 \
   static inline void name##_body(const Arguments& arguments);                          \
   extern "C" __attribute__((visibility("default"))) unsigned long name##_bytes;        \
@@ -39,16 +41,24 @@ __attribute__((used, visibility("hidden"))) inline Emulation* (*const paddle_kee
   }                                                                                    \
   static inline void name##_body(const Arguments& arguments)
 
+#ifdef PADDLE_RACE_CHECK
+#define PADDLE_ATOMIC __attribute__((no_sanitize("thread"), noinline))
+#include "race_check.h"
+#else
+#define PADDLE_ATOMIC
+#endif
+
 inline void __syncthreads() { paddle_emulation.barrier(); }
 
-inline unsigned long long atomicCAS(unsigned long long* at, unsigned long long expected,
-                                    unsigned long long value) {
+PADDLE_ATOMIC inline unsigned long long atomicCAS(unsigned long long* at,
+                                                  unsigned long long expected,
+                                                  unsigned long long value) {
   const unsigned long long before = *at;
   if (before == expected) *at = value;
   return before;
 }
 
-inline unsigned atomicAdd(unsigned* at, unsigned value) {
+PADDLE_ATOMIC inline unsigned atomicAdd(unsigned* at, unsigned value) {
   const unsigned before = *at;
   *at += value;
   return before;

@@ -2,6 +2,7 @@
 // The memory of a GPU that the stand-in for the driver emulates: pages that the host cannot access
 // but while work runs.
 
+#include <dlfcn.h>
 #include <sys/mman.h>
 
 #include <cstddef>
@@ -18,6 +19,21 @@ long long setting(const char* name, long long otherwise) {
   return text && *text ? std::atoll(text) : otherwise;
 }
 
+/// A function of the address sanitizer, if the program has it, that says which bytes kernels may
+/// access.
+using MarkMemory = void (*)(const volatile void*, size_t);
+inline MarkMemory memory_marker(bool accessible) {
+  static const auto poison =
+      reinterpret_cast<MarkMemory>(dlsym(RTLD_DEFAULT, "__asan_poison_memory_region"));
+  static const auto unpoison =
+      reinterpret_cast<MarkMemory>(dlsym(RTLD_DEFAULT, "__asan_unpoison_memory_region"));
+  return accessible ? unpoison : poison;
+}
+inline void mark_memory(uintptr_t at, size_t bytes, bool accessible) {
+  if (const MarkMemory mark = memory_marker(accessible))
+    mark(reinterpret_cast<const void*>(at), bytes);
+}
+
 struct Memory {
   std::byte* base = nullptr;
   size_t used = 0;  ///< bytes from the base on that were ever handed out
@@ -29,6 +45,8 @@ struct Memory {
   /// Addresses; blocks are used again for their own size only.
   size_t reserved() const { return 2 * limit(); }
   uintptr_t allocate(size_t bytes) {
+    // With the address sanitizer there is a gap between blocks.
+    const size_t asked = bytes, gap = memory_marker(false) ? 4096 : 0;
     bytes = (bytes + 511) / 512 * 512;
     if (bytes == 0 || allocated + bytes > limit()) return 0;
     if (!base) {
@@ -42,12 +60,15 @@ struct Memory {
       out = it->second;
       free.erase(it);
     } else {
-      if (used + bytes > reserved()) return 0;
+      if (used + bytes + gap > reserved()) return 0;
       out = reinterpret_cast<uintptr_t>(base + used);
-      used += bytes;
+      used += bytes + gap;
+      mark_memory(out + bytes, gap, false);
     }
     live[out] = bytes;
     allocated += bytes;
+    mark_memory(out, bytes, false);
+    mark_memory(out, asked, true);
     return out;
   }
   bool release(uintptr_t memory) {
@@ -55,6 +76,7 @@ struct Memory {
     if (it == live.end()) return false;
     allocated -= it->second;
     free.emplace(it->second, memory);
+    mark_memory(memory, it->second, false);
     live.erase(it);
     return true;
   }

@@ -1,6 +1,11 @@
 // A stand-in for libnvrtc.so.13 that compiles device code for the CPU, with the system's compiler
 // and emulation.h. The "machine code" is a shared library after a line that names the architecture;
 // the stand-in for the driver (fake_driver.cc) opens it.
+//
+// PADDLE_FAKE_CUDA_CHECK=address, undefined or race compiles checks into kernels, which end the
+// process at the first problem; address needs the compiler's library in LD_PRELOAD. Programs are
+// then not to be kept for other runs. PADDLE_FAKE_CUDA_EDIT="from=>to" replaces a piece of their
+// text, to plant a fault.
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -47,6 +52,32 @@ std::string temporary_folder() {
 }
 
 int run_compiler(const std::string& command) { return std::system(command.c_str()); }
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? value : "";
+}
+
+/// Options of the compiler for the checks that are asked for.
+std::string check_options() {
+  const std::string check = variable("PADDLE_FAKE_CUDA_CHECK");
+  if (check == "address") return "-g1 -fsanitize=address --param asan-stack=0 ";
+  if (check == "undefined")
+    return "-g1 -fsanitize=undefined -fno-sanitize=float-divide-by-zero -fno-sanitize-recover=all ";
+  // Its own library is not linked: race_check.h has the functions.
+  if (check == "race") return "-g1 -fsanitize=thread -nodefaultlibs -DPADDLE_RACE_CHECK ";
+  return "";
+}
+
+std::string edited(std::string text) {
+  const std::string edit = variable("PADDLE_FAKE_CUDA_EDIT");
+  const size_t arrow = edit.find("=>");
+  if (arrow == std::string::npos) return text;
+  const std::string from = edit.substr(0, arrow);
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + 1))
+    text.replace(at, from.size(), edit.substr(arrow + 2));
+  return text;
+}
 
 /// The folder of a compiled copy of emulation.h, next to which it is made once; "" without it.
 std::string header_folder() {
@@ -114,16 +145,19 @@ EXPORT int nvrtcCompileProgram(FakeProgram* program, int count, const char* cons
   std::string architecture;
   for (int i = 0; i < count; ++i)
     if (std::strncmp(options[i], "--gpu-architecture=", 19) == 0) architecture = options[i] + 19;
-  std::ofstream(base + ".cc") << program->text;
+  std::ofstream(base + ".cc") << edited(program->text);
   if (const char* const kept = std::getenv("PADDLE_FAKE_CUDA_SOURCES"))
     std::ofstream(std::string(kept) + "/" +
                   std::to_string(std::hash<std::string>()(program->text)) + ".cu")
         << program->text;
+  const std::string checks = check_options();
+  // The compiled header is for programs without checks.
+  const std::string emulation = checks.empty() ? header + "/emulation.h" : PADDLE_EMULATION_HEADER;
   const std::string command = std::string(PADDLE_COMPILER) +
                               " -shared -std=c++17 -O1 -fPIC -w -ffp-contract=off "
-                              "-fvisibility=hidden -include " +
-                              header + "/emulation.h " + base + ".cc -o " + base + ".so -lm 2> " +
-                              base + ".log";
+                              "-fvisibility=hidden " +
+                              checks + "-include " + emulation + " " + base + ".cc -o " + base +
+                              ".so -lm -lc 2> " + base + ".log";
   const int status = run_compiler(command);
   program->log = content_of(base + ".log");
   if (status == 0)

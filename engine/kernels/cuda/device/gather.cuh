@@ -38,7 +38,7 @@ PADDLE_DEVICE void mark_rows(const GatherArguments& arguments) {
     if (row < 0 || row >= arguments.rows)
       record_error(arguments.error, arguments.site, row);
     else
-      arguments.used[row] = 1;
+      store_same(arguments.used + row, (uint8_t)1);
   }
 }
 
@@ -67,7 +67,7 @@ PADDLE_DEVICE void sum_rows(const GatherArguments& arguments) {
         const bool mine =
             which < arguments.count && (int64_t)((const Index*)arguments.indices)[which] == row;
         found[thread] = mine;
-        if (mine) any = 1;
+        if (mine) store_same(&any, 1);
         __syncthreads();
         if (any != 0 && column < arguments.width)
           for (int i = 0; i < kBlockThreads; ++i)

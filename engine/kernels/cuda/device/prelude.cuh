@@ -15,6 +15,7 @@ typedef unsigned short uint16_t;
 typedef unsigned int uint32_t;
 typedef unsigned long long uint64_t;
 #define PADDLE_DEVICE __device__ __forceinline__
+#define PADDLE_SAME_STORE __device__ __forceinline__
 #define PADDLE_KERNEL(name, Arguments) \
   extern "C" __global__ void __launch_bounds__(kBlockThreads, 1) name(const Arguments arguments)
 #endif
@@ -186,6 +187,12 @@ template <class T, int kCount>
 struct alignas(sizeof(T) * kCount < 16 ? sizeof(T) * kCount : 16) Pack {
   T values[kCount];
 };
+
+/// Stores a value that other threads store there as well at the same time.
+template <class T>
+PADDLE_SAME_STORE void store_same(T* at, T value) {
+  *at = value;
+}
 
 /// n / divisor for n < 2^31, by a multiplication.
 struct Divider {
