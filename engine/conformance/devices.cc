@@ -38,8 +38,7 @@ std::string difference(const Bytes& found, const Bytes& expected) {
   for (size_t i = 0; i < expected.size(); ++i)
     if (found[i] != expected[i]) {
       const std::string wanted = str(int{expected[i]}), is = str(int{found[i]});
-      const std::string bad =
-          str("byte ", i, " of ", expected.size(), " is ", is, ", expected ", wanted);
+      std::string bad = str("byte ", i, " of ", expected.size(), " is ", is, ", expected ", wanted);
       inspect::note_mismatch({bad, is, wanted});
       return bad;
     }

@@ -366,8 +366,7 @@ std::string compare_losses(const std::vector<double>& found, const std::vector<d
         (std::isnan(found[i]) && std::isnan(expected[i])))
       continue;
     const std::string is = str(found[i]), wanted = str(expected[i]);
-    const std::string bad =
-        str("the loss of step ", i + 1, " is ", is, ", ", reference, " ", wanted);
+    std::string bad = str("the loss of step ", i + 1, " is ", is, ", ", reference, " ", wanted);
     inspect::note_mismatch({bad, is, wanted, allowed});
     return bad;
   }

@@ -45,7 +45,7 @@ struct stat checked_status(const std::string& path) {
 }
 
 std::string hash_of(const std::string& path, const std::string& wanted) {
-  const std::string hash = sha256_of_file(path);
+  std::string hash = sha256_of_file(path);
   std::string lower = wanted;
   for (char& c : lower)
     if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
