@@ -175,8 +175,8 @@ void destroy_parts(paddle_stream_s& stream, bool report) {
   };
   if (stream.handle) note(api.cuStreamSynchronize(stream.handle), "cuStreamSynchronize");
   remove_stream(&stream);
-  if (stream.error) release_memory(stream.device, reinterpret_cast<void*>(stream.error));
-  if (stream.error_on_host) note(api.cuMemFreeHost(stream.error_on_host), "cuMemFreeHost");
+  stream.errors.reset();
+  stream.errors_of_graphs.clear();
   if (stream.handle) note(api.cuStreamDestroy(stream.handle), "cuStreamDestroy");
   if (failed && report) check(first, failed);
 }
@@ -191,11 +191,13 @@ int create_stream(int device, paddle_stream* stream) {
       check(api.cuStreamCreate(&made->handle, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
       constexpr size_t kCounterOffset = 256;
       constexpr size_t kBytes = kCounterOffset + kStreamCounters * sizeof(uint32_t);
-      made->error = address_of(allocate_memory(device, kBytes));
-      made->counters = made->error + kCounterOffset;
-      check(api.cuMemHostAlloc(&made->error_on_host, sizeof(DataError), CU_MEMHOSTALLOC_PORTABLE),
+      made->errors = std::make_shared<ErrorMemory>(device);
+      made->errors->on_device = address_of(allocate_memory(device, kBytes));
+      made->counters = made->errors->on_device + kCounterOffset;
+      check(api.cuMemHostAlloc(&made->errors->on_host, sizeof(DataError), CU_MEMHOSTALLOC_PORTABLE),
             "cuMemHostAlloc");
-      check(api.cuMemsetD8Async(made->error, 0, kBytes, made->handle), "cuMemsetD8Async");
+      check(api.cuMemsetD8Async(made->errors->on_device, 0, kBytes, made->handle),
+            "cuMemsetD8Async");
     } catch (const Error&) {
       destroy_parts(*made, false);
       throw;
@@ -219,9 +221,9 @@ int synchronize_stream(paddle_stream stream) {
     reject_on_recording(stream, "synchronize_stream");
     ++counts_of(stream->device).waits;
     use_gpu(stream->device);
-    queue_error_copy(stream);
+    const ErrorMemories copied = queue_error_copy(stream);
     check(driver().cuStreamSynchronize(stream->handle), "cuStreamSynchronize");
-    throw_recorded_error(stream);
+    throw_recorded_error(stream, copied);
   });
 }
 

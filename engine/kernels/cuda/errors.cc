@@ -1,12 +1,15 @@
 #include "kernels/cuda/errors.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/source_location.h"
 #include "kernels/cuda/context.h"
+#include "kernels/cuda/memory.h"
 
 namespace paddle::cuda {
 namespace {
@@ -35,7 +38,26 @@ int64_t error_site(const DataMessage& message, const std::string& location) {
   return it->second;
 }
 
+/// Guards `errors_of_graphs` of all streams.
+std::mutex& graph_errors() {
+  static auto& mutex = *new std::mutex;
+  return mutex;
+}
+
+/// All that work on the stream can have written; that of graphs is forgotten.
+ErrorMemories take_error_memory(paddle_stream stream) {
+  const std::lock_guard lock(graph_errors());
+  ErrorMemories out = std::exchange(stream->errors_of_graphs, {});
+  out.insert(out.begin(), stream->errors);
+  return out;
+}
+
 }  // namespace
+
+ErrorMemory::~ErrorMemory() {
+  if (on_device) release_memory(device, reinterpret_cast<void*>(on_device));
+  if (on_host) driver().cuMemFreeHost(on_host);  // errors ignored: destructor
+}
 
 ErrorTarget ErrorSite::target(paddle_stream stream, const std::string* location) {
   const std::lock_guard lock(mutex_);
@@ -44,22 +66,37 @@ ErrorTarget ErrorSite::target(paddle_stream stream, const std::string* location)
     location_ = location;
   }
   stream->may_fail = true;
-  return {stream->error, site_};
+  return {stream->errors->on_device, site_};
 }
 
-void queue_error_copy(paddle_stream stream) {
-  if (!stream->may_fail) return;
-  check(driver().cuMemcpyDtoHAsync(stream->error_on_host, stream->error, sizeof(DataError),
-                                   stream->handle),
-        "cuMemcpyDtoHAsync");
+ErrorMemories queue_error_copy(paddle_stream stream) {
+  if (!stream->may_fail.exchange(false)) return {};
+  ErrorMemories out = take_error_memory(stream);
+  for (const auto& memory : out)
+    check(driver().cuMemcpyDtoHAsync(memory->on_host, memory->on_device, sizeof(DataError),
+                                     stream->handle),
+          "cuMemcpyDtoHAsync");
+  return out;
 }
 
-void throw_recorded_error(paddle_stream stream) {
-  if (!stream->may_fail.exchange(false)) return;
-  const DataError error = *static_cast<const DataError*>(stream->error_on_host);
+void note_errors_of_graph(paddle_stream stream, const std::shared_ptr<ErrorMemory>& memory) {
+  stream->may_fail = true;
+  if (memory == stream->errors) return;
+  const std::lock_guard lock(graph_errors());
+  auto& all = stream->errors_of_graphs;
+  if (std::find(all.begin(), all.end(), memory) == all.end()) all.push_back(memory);
+}
+
+void throw_recorded_error(paddle_stream stream, const ErrorMemories& copied) {
+  DataError error;
+  for (const auto& memory : copied) {
+    const DataError found = *static_cast<const DataError*>(memory->on_host);
+    if (found.site == 0) continue;
+    if (error.site == 0) error = found;
+    check(driver().cuMemsetD8Async(memory->on_device, 0, sizeof(DataError), stream->handle),
+          "cuMemsetD8Async");
+  }
   if (error.site == 0) return;
-  check(driver().cuMemsetD8Async(stream->error, 0, sizeof(DataError), stream->handle),
-        "cuMemsetD8Async");
   ErrorSites& sites = error_sites();
   const std::lock_guard lock(sites.mutex);
   ensure(error.site > 0 && error.site <= static_cast<int64_t>(sites.keys.size()),

@@ -3,6 +3,7 @@
 // stream is recorded in memory of the device; the kernel continues with a valid value, and the next
 // wait for the stream throws the error with the CPU's message.
 
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -41,9 +42,11 @@ class ErrorSite {
   int64_t site_ = 0;  ///< 0: not yet known
 };
 
-/// Queues the copy of the stream's record to the host, if its kernels can have written one.
-void queue_error_copy(paddle_stream stream);
-/// After a wait: throws the recorded error, kData, and clears the record.
-void throw_recorded_error(paddle_stream stream);
+/// A graph was launched on the stream whose kernels record errors in this memory.
+void note_errors_of_graph(paddle_stream stream, const std::shared_ptr<ErrorMemory>& memory);
+/// Queues the copies of what kernels on the stream can have written to the host.
+ErrorMemories queue_error_copy(paddle_stream stream);
+/// After a wait: throws the first recorded error, kData, and clears the records.
+void throw_recorded_error(paddle_stream stream, const ErrorMemories& copied);
 
 }  // namespace paddle::cuda

@@ -6,12 +6,14 @@
 
 #include "base/error.h"
 #include "kernels/cuda/context.h"
+#include "kernels/cuda/errors.h"
 #include "kernels/cuda/memory.h"
 
 struct paddle_graph_s {
   paddle::cuda::CUgraphExec handle = nullptr;
   int device = 0;
-  bool may_fail = false;  ///< holds kernels that can record an error
+  /// Where its kernels record errors; null if they record none.
+  std::shared_ptr<paddle::cuda::ErrorMemory> errors;
   paddle::CopyCounts copies;
   std::vector<void*> memory;
   paddle_stream last = nullptr;  ///< that it was launched on
@@ -92,7 +94,7 @@ paddle_graph end_recording(paddle_stream stream) {
   CUgraph recorded = nullptr;
   CUresult result = driver().cuStreamEndCapture(stream->handle, &recorded);
   stream->is_recording = false;
-  made->may_fail = stream->may_fail.exchange(stream->could_fail);
+  if (stream->may_fail.exchange(stream->could_fail)) made->errors = stream->errors;
   made->copies = stream->recorded;
   made->memory = std::exchange(stream->memory, {});
   take_released(stream->device);
@@ -114,7 +116,7 @@ void launch(paddle_graph graph, paddle_stream stream) {
   if (graph->device != stream->device)
     fail(ErrorCode::kUsage, "cuda: launch_graph: the stream is of another device");
   use_gpu(stream->device);
-  if (graph->may_fail) stream->may_fail = true;
+  if (graph->errors) note_errors_of_graph(stream, graph->errors);
   check(driver().cuGraphLaunch(graph->handle, stream->handle), "cuGraphLaunch");
   graph->last = stream;
   ++counts_of(stream->device).graph_launches;

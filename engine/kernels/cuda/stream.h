@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,13 +12,31 @@
 #include "paddle/plugin/device.h"
 #include "tensor/device_counts.h"
 
+namespace paddle::cuda {
+
+/// Where kernels of a stream record an error of their operands (errors.h). Graphs that were
+/// recorded on the stream write to it, too, wherever they are launched.
+struct ErrorMemory {
+  explicit ErrorMemory(int of) : device(of) {}
+  ~ErrorMemory();
+  ErrorMemory(const ErrorMemory&) = delete;
+  ErrorMemory& operator=(const ErrorMemory&) = delete;
+
+  int device;
+  CUdeviceptr on_device = 0;  ///< a DataError, and the stream's counters after it
+  void* on_host = nullptr;    ///< its copy
+};
+using ErrorMemories = std::vector<std::shared_ptr<ErrorMemory>>;
+
+}  // namespace paddle::cuda
+
 /// A queue of work on one GPU.
 struct paddle_stream_s {
   paddle::cuda::CUstream handle = nullptr;
   int device = 0;
-  /// A DataError (errors.h) in memory of the device.
-  paddle::cuda::CUdeviceptr error = 0;
-  void* error_on_host = nullptr;
+  std::shared_ptr<paddle::cuda::ErrorMemory> errors;
+  /// Those of graphs that were launched since the last wait, if they are others.
+  paddle::cuda::ErrorMemories errors_of_graphs;
   /// kStreamCounters 32-bit counters, in the same memory; they are 0 between kernels.
   paddle::cuda::CUdeviceptr counters = 0;
   /// Whether kernels that can record an error were queued since the last wait.
