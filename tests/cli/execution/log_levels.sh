@@ -73,7 +73,7 @@ grep -q "'train': pass fuse_elementwise\|'train': pass cse" "$folder/error" && f
 expect 3 "compile.leave_out: 'csee' cannot be left out" "$train" "${digits[@]}" "compile.leave_out=[csee]" --output "$folder/bad"
 
 # A signal that ends the process.
-"$train" "${digits[@]}" train.steps=100000000 --output "$folder/crash" > "$folder/out" 2> "$folder/error" &
+"$train" "${digits[@]}" train.steps=100000000 train.epochs=100000000 --output "$folder/crash" > "$folder/out" 2> "$folder/error" &
 process=$!
 for _ in $(seq 100); do
   grep -q '^train ' "$folder/out" && break
