@@ -50,7 +50,7 @@ found="$(bash -c "source '$prefix/share/bash-completion/completions/paddle'
   _paddle 2> /dev/null; printf '%s' \"\${COMPREPLY[*]}\"
   COMP_WORDS=(paddle-op check --backend '') COMP_CWORD=3
   _paddle 2> /dev/null; printf ' %s' \"\${COMPREPLY[*]}\"")"
-[[ "$found" == "--backend cpu onednn" ]] || fail "bash completes '$found'"
+[[ "$found" == "--backend cpu onednn cuda cublaslt cudnn" ]] || fail "bash completes '$found'"
 
 # y = 2 a - b + 0.5 exactly, so that is what a linear layer learns.
 awk 'BEGIN { print "a,b,y"; for (i = 0; i < 40; ++i) { a = (i % 7) / 7 - 0.4; b = (i % 5) / 5 - 0.4
