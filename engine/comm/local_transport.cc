@@ -14,6 +14,7 @@ namespace {
 /// A message that its sender has posted and its receiver has not yet copied.
 struct Posted {
   bool full = false;
+  bool is_copied = false;  // its receiver reads the pieces now
   Exchange kind = Exchange::kBarrier;
   std::span<const std::span<const std::byte>> pieces;
 };
@@ -72,10 +73,11 @@ class LocalTransport final : public Transport {
       world_->changed.wait(lock, [&] { return world_->aborted || ready(); });
       if (world_->aborted) fail(ErrorCode::kPeer, world_->reason);
     };
+    const Withdrawal withdrawal(*this, lock, sends);
     for (const Outgoing& send : sends) {
       Posted& slot = world_->message(rank_, send.peer);
       wait([&] { return !slot.full; });
-      slot = {true, kind, send.pieces};
+      slot = {.full = true, .kind = kind, .pieces = send.pieces};
     }
     world_->changed.notify_all();
     for (const Incoming& receive : receives) {
@@ -84,10 +86,11 @@ class LocalTransport final : public Transport {
       if (slot.kind != kind || size_of(slot.pieces) != size_of(receive.pieces))
         reject_mismatch(rank_, kind, size_of(receive.pieces), receive.peer, slot.kind,
                         size_of(slot.pieces));
-      lock.unlock();  // the sender waits until the message is taken
+      slot.is_copied = true;  // the sender waits until the message is taken
+      lock.unlock();
       copy(slot.pieces, receive.pieces);
       lock.lock();
-      slot.full = false;
+      slot = {};
       world_->changed.notify_all();
     }
     for (const Outgoing& send : sends)
@@ -123,6 +126,29 @@ class LocalTransport final : public Transport {
   }
 
  private:
+  /// Takes the messages back that nobody has read when an exchange ends with an error, whose caller
+  /// frees their memory. Without an error there are none.
+  class Withdrawal {
+   public:
+    Withdrawal(LocalTransport& from, std::unique_lock<std::mutex>& lock,
+               std::span<const Outgoing> sends)
+        : from_(from), lock_(lock), sends_(sends) {}
+    ~Withdrawal() {
+      for (const Outgoing& send : sends_) {
+        Posted& slot = from_.world_->message(from_.rank_, send.peer);
+        from_.world_->changed.wait(lock_, [&] { return !slot.is_copied; });
+        slot = {};
+      }
+    }
+    Withdrawal(const Withdrawal&) = delete;
+    Withdrawal& operator=(const Withdrawal&) = delete;
+
+   private:
+    LocalTransport& from_;
+    std::unique_lock<std::mutex>& lock_;
+    std::span<const Outgoing> sends_;
+  };
+
   std::shared_ptr<World> world_;
   int rank_;
 };
