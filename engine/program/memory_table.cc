@@ -52,8 +52,7 @@ void MemoryTable::insert(std::span<const uint64_t> keys, const std::byte* rows) 
     if (rows) {
       std::byte* const row = records_.insert(keys[i]);
       std::memcpy(row, rows + i * records_.row_bytes(), records_.row_bytes());
-      rules_.begin_further(row);
-      mark(row);
+      begin_further(row);
     } else {
       add_row(keys[i], values);
     }
@@ -137,9 +136,16 @@ void MemoryTable::widen_if_due(uint64_t key, std::byte* row, std::vector<double>
 std::byte* MemoryTable::add_row(uint64_t key, std::vector<double>& scratch) {
   std::byte* const row = records_.insert(key);
   rules_.begin_row(key, row, scratch);
-  rules_.begin_further(row);
-  mark(row);
+  begin_further(row);
   return row;
+}
+
+// A row that is added after the end of a day is not of that day, so the removal does not take it
+// before its first use is counted.
+void MemoryTable::begin_further(std::byte* row) const {
+  rules_.begin_further(row);
+  if (ended_) set_statistics(row, {.day = static_cast<float>(*ended_ + 1)});
+  mark(row);
 }
 
 void MemoryTable::admit(uint64_t key, const tables::KeyUse& use, int64_t step, int64_t day,

@@ -62,6 +62,8 @@ class MemoryTable final : public RowTable {
   int64_t keep_best(int shard, int64_t rows, int64_t ended);
   /// Adds the row of a key that the table lacks.
   std::byte* add_row(uint64_t key, std::vector<double>& scratch);
+  /// Sets the columns after the states of a new row.
+  void begin_further(std::byte* row) const;
   void admit(uint64_t key, const tables::KeyUse& use, int64_t step, int64_t day,
              std::vector<double>& scratch);
 
