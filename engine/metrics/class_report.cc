@@ -225,7 +225,7 @@ void ClassReport::append_scored(size_t c, std::vector<std::pair<double, bool>>& 
 
 std::vector<RateCurve> ClassReport::curves(size_t points) const {
   std::vector<RateCurve> out;
-  if (!is_complete(this->classes()) || state_.list(kIndices).empty()) return out;
+  if (!is_complete() || state_.list(kIndices).empty()) return out;
   const auto classes = static_cast<size_t>(this->classes());
   for (size_t c = !is_multilabel_ && classes == 2 ? 1 : 0; c < classes; ++c) {
     std::vector<std::pair<double, bool>> scored;
@@ -237,8 +237,7 @@ std::vector<RateCurve> ClassReport::curves(size_t points) const {
 
 std::optional<RateCurve> ClassReport::micro_curve(size_t points) const {
   const auto classes = static_cast<size_t>(this->classes());
-  if (!is_complete(this->classes()) || state_.list(kIndices).empty() ||
-      classes < (is_multilabel_ ? 2 : 3))
+  if (!is_complete() || state_.list(kIndices).empty() || classes < (is_multilabel_ ? 2 : 3))
     return std::nullopt;
   std::vector<std::pair<double, bool>> scored;
   for (size_t c = 0; c < classes; ++c) append_scored(c, scored);
@@ -247,7 +246,7 @@ std::optional<RateCurve> ClassReport::micro_curve(size_t points) const {
 
 std::vector<WorstSample> ClassReport::worst(size_t count) const {
   std::vector<WorstSample> out;
-  if (!is_complete(this->classes())) return out;
+  if (!is_complete()) return out;
   const std::span<const double> indices = state_.list(kIndices);
   const auto classes = static_cast<size_t>(this->classes());
   for (size_t i = 0; i < indices.size(); ++i) {

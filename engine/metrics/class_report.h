@@ -72,6 +72,7 @@ class ClassReport {
   enum List : size_t { kIndices, kLabels, kProbabilities };
   /// Whether each row that was counted is in the lists.
   bool is_complete(int64_t classes) const;
+  bool is_complete() const { return is_complete(classes()); }
   void add_row(const std::vector<double>& scores, int64_t label, int64_t classes, int64_t index);
   void add_labels(const ScoreRows& rows, std::span<const int64_t> indices);
   /// Counts a row, and keeps its index if all rows so far are in the lists. Returns whether they

@@ -37,7 +37,7 @@ class NumberList {
   struct Release {
     void operator()(double* data) const { std::free(data); }
   };
-  /// kDevice if there is no memory.
+  /// kDevice if out of memory.
   void grow(size_t size);
 
   std::unique_ptr<double[], Release> data_;

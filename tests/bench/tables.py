@@ -158,8 +158,8 @@ train: {steps: 1, checkpoint_every: never}
             text = config.replace("METRICS", keys)
             _, _, cpu, peak[name] = train(write(f"area_{name}.yaml", text), f"area_{name}")
             times.setdefault(name, []).append(cpu)
-            line = [json.loads(x) for x in open(f"area_{name}/metrics.jsonl", encoding="utf-8")][-1 if name == "none" else -1]
-            values[name] = next((json.loads(x) for x in open(f"area_{name}/metrics.jsonl", encoding="utf-8") if '"valid"' in x), line)
+            with open(f"area_{name}/metrics.jsonl", encoding="utf-8") as lines:
+                values[name] = next(json.loads(line) for line in lines if '"valid"' in line)
 
     def exact(scores, wanted):
         order = numpy.argsort(scores, kind="stable")
