@@ -42,10 +42,12 @@ std::string find_family_file(const ModelFiles& files) {
                             "/../../models/llm", "/models/llm"}) {
     const std::string folder = str(bin, place);
     if (!is_directory(folder)) continue;
-    for (const std::string& name : list_directory(folder))
+    for (const std::string& name : list_directory(folder)) {
+      std::string path = str(folder, "/", name);
       if (name.ends_with(".yaml") && !name.ends_with(".rules.yaml") &&
-          find_section(read_family(str(folder, "/", name)), files))
-        return str(folder, "/", name);
+          find_section(read_family(path), files))
+        return path;
+    }
   }
   fail(ErrorCode::kModel, files.config, ": there is no model family for the type '", files.type,
        "'; name a model file with --family");
