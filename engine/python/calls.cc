@@ -207,15 +207,11 @@ PyObject* gradients(PyObject* /*module*/, PyObject* arguments) {
       }
       autograd::set_recording(before);
     }
-    Ref out = checked(PyList_New(static_cast<Py_ssize_t>(found.size())));
-    for (size_t i = 0; i < found.size(); ++i) {
+    for (size_t i = 0; i < found.size(); ++i)
       if (!found[i].defined() && !allow_unused)
         fail(ErrorCode::kUsage, "grad: the outputs do not depend on input ", i,
              "; allow_unused=True gives None for it");
-      Ref item = found[i].defined() ? python_tensor(found[i]) : Ref::to(Py_None);
-      checked(PyList_SetItem(out.get(), static_cast<Py_ssize_t>(i), item.release()));
-    }
-    return out.release();
+    return python_list(found).release();
   });
 }
 
@@ -230,25 +226,6 @@ PyObject* set_recording(PyObject* /*module*/, PyObject* value) {
   return Py_NewRef(Py_None);
 }
 
-/// A reference that is given up with Python's lock, on any thread.
-std::shared_ptr<PyObject> kept(PyObject* object) {
-  return {Py_NewRef(object), [](PyObject* held) {
-            if (!Py_IsInitialized()) return;
-            const WithLock lock;
-            Py_DECREF(held);
-          }};
-}
-
-/// None for undefined tensors.
-Ref list_with_nones(const Tensors& tensors) {
-  Ref out = checked(PyList_New(0));
-  for (const Tensor& each : tensors) {
-    const Ref item = each.defined() ? python_tensor(each) : Ref::to(Py_None);
-    checked(PyList_Append(out.get(), item.get()));
-  }
-  return out;
-}
-
 /// The results with a record, through which gradients flow by a function of lists.
 PyObject* with_vjp(PyObject* /*module*/, PyObject* arguments) {
   return guarded<PyObject*>(nullptr, [&] {
@@ -259,7 +236,7 @@ PyObject* with_vjp(PyObject* /*module*/, PyObject* arguments) {
     const auto call = [function = kept(function), of](const Tensors& cotangents,
                                                       const std::vector<bool>& needed) {
       const WithLock lock;
-      const Ref given = list_with_nones(cotangents);
+      const Ref given = python_list(cotangents);
       const Ref found = checked(PyObject_CallFunctionObjArgs(function.get(), given.get(), nullptr));
       const Ref items = checked(PySequence_Tuple(found.get()));
       Tensors out(of.size());
@@ -274,7 +251,7 @@ PyObject* with_vjp(PyObject* /*module*/, PyObject* arguments) {
       }
       return out;
     };
-    return list_with_nones(autograd::with_vjp(tensors_of(results, "PyLayer: outputs"), of, call))
+    return python_list(autograd::with_vjp(tensors_of(results, "PyLayer: outputs"), of, call))
         .release();
   });
 }

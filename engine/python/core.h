@@ -7,7 +7,9 @@
 #define Py_LIMITED_API 0x030B0000
 #include <Python.h>
 
+#include <algorithm>
 #include <exception>
+#include <memory>
 #include <new>
 #include <optional>
 #include <string>
@@ -76,6 +78,10 @@ Result guarded(Result failed, Body&& body) {
   }
 }
 
+/// A reference that may be given up on any thread, with or without Python's lock. At the end of the
+/// process it is kept.
+std::shared_ptr<PyObject> kept(PyObject* borrowed);
+
 /// Lets other Python threads run for a scope.
 class WithoutLock {
  public:
@@ -106,11 +112,15 @@ class WithLock {
 
 std::string text_of(PyObject* object);  ///< of a str
 std::vector<std::string> texts_of(PyObject* sequence);
+std::string path_of(PyObject* path);  ///< of a str or an os.PathLike
 Ref python_text(const std::string& text);
+Ref python_texts(const std::vector<std::string>& texts);  ///< a list
 /// A number, text, none, or (nested) list of these; TypeError for other objects.
 AttrValue attr_of(PyObject* object);
-/// A list of ints.
-Ref python_dims(const Dims& dims);
+Ref python_ints(const std::vector<int64_t>& numbers);  ///< a list
+Ref python_list(const Tensors& tensors);               ///< None for undefined ones
+/// The element at a place in row-major order, of an array on the host.
+Ref python_element(const Array& array, int64_t at);
 /// An argument of an operation: a tensor, a list of tensors, what has a buffer (as a copy), or the
 /// value of an attribute.
 Argument argument_of(PyObject* object);
@@ -120,7 +130,7 @@ Tensor value_of(PyObject* object, std::optional<DType> dtype);
 /// None for None.
 std::optional<DType> dtype_argument(PyObject* object);
 
-// --- tensor_type.cc ---
+// --- tensor_type.cc, tensor_methods.cc ---
 
 struct TensorObject {
   PyObject ob_base;
@@ -128,12 +138,14 @@ struct TensorObject {
   Tensor value;  ///< defined
 };
 void add_tensor_type(PyObject* module);
+extern PyMethodDef tensor_methods[];  ///< of tensor_methods.cc
 bool is_tensor(PyObject* object);
 Tensor& tensor_of(PyObject* object);  ///< TypeError for other objects
 /// The tensor as an operand: in a trace, one that has a name is a parameter.
 Tensor& operand_value(PyObject* object);
 /// UsageError in a trace, which cannot record writes to tensors that it did not make.
 void require_writable(const Tensor& tensor);
+Ref element_of(PyObject* tensor);  ///< the only one; UsageError if there are others
 Ref python_tensor(Tensor value);
 /// One tensor, or a tuple of several; None for results that are absent.
 Ref python_results(Tensors results);
@@ -170,6 +182,19 @@ class Computing {
   std::optional<ir::LocationScope> place_;
   std::optional<InterpreterScope> precision_;
 };
+/// The name of an operation as a template argument.
+template <size_t N>
+struct OpName {
+  char text[N];
+  constexpr OpName(const char (&name)[N]) { std::copy_n(name, N, text); }  // NOLINT
+};
+
+template <OpName name>
+const Op& op_of() {
+  static const Op& op = get_op(name.text);
+  return op;
+}
+
 /// All results that callers see; other Python threads run while it computes for long.
 Tensors apply_operation(const Op& op, Tensors operands, Attrs attrs);
 /// The function of an operation, which takes its arguments by position and by name. With `self`,
@@ -188,6 +213,26 @@ void add_language_models(PyObject* module);
 void add_plugins(PyObject* module);
 void add_readers(PyObject* module);
 void add_traces(PyObject* module);
+
+/// An object of Python that owns one of the library.
+template <class Owned>
+struct Holder {
+  PyObject ob_base;
+  Owned* owned;
+
+  static Owned& of(PyObject* object) { return *reinterpret_cast<Holder*>(object)->owned; }
+  static Ref make(PyTypeObject* type, Owned owned) {
+    Ref out = checked(PyType_GenericAlloc(type, 0));
+    reinterpret_cast<Holder*>(out.get())->owned = new Owned(std::move(owned));
+    return out;
+  }
+  static void destroy(PyObject* object) {
+    PyTypeObject* const type = Py_TYPE(object);
+    delete reinterpret_cast<Holder*>(object)->owned;
+    reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(object);
+    Py_DECREF(type);
+  }
+};
 
 /// Adds a type of this name to the module.
 PyTypeObject* add_type(PyObject* module, PyType_Spec& spec, const char* name);

@@ -1,4 +1,4 @@
-// Language models and encoders of texts.
+// Language models and text encoders.
 
 #include "paddle/language_model.h"
 
@@ -7,32 +7,8 @@
 namespace paddle::python {
 namespace {
 
-/// An object of Python that holds one of the library.
-template <class Held>
-struct Holder {
-  PyObject ob_base;
-  Held* held;
-
-  static Held& of(PyObject* object) { return *reinterpret_cast<Holder*>(object)->held; }
-  static Ref make(PyTypeObject* type, Held held) {
-    Ref out = checked(PyType_GenericAlloc(type, 0));
-    reinterpret_cast<Holder*>(out.get())->held = new Held(std::move(held));
-    return out;
-  }
-  static void destroy(PyObject* object) {
-    PyTypeObject* const type = Py_TYPE(object);
-    delete reinterpret_cast<Holder*>(object)->held;
-    reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(object);
-    Py_DECREF(type);
-  }
-};
 using Generator = Holder<v0::LanguageModel>;
 using Encoder = Holder<v0::TextEncoder>;
-
-std::string path_of(PyObject* path) {
-  const Ref text = checked(PyOS_FSPath(path));
-  return text_of(text.get());
-}
 
 PyObject* open_generator(PyTypeObject* type, PyObject* arguments, PyObject* names) {
   return guarded<PyObject*>(nullptr, [&] {
@@ -146,12 +122,7 @@ PyObject* encode(PyObject* self, PyObject* arguments) {
     PyObject* text = nullptr;
     int special = 1;
     if (!PyArg_ParseTuple(arguments, "Op:encode", &text, &special)) throw PythonError();
-    Ref out = checked(PyList_New(0));
-    for (const int64_t token : Generator::of(self).encode(text_of(text), special != 0)) {
-      const Ref number = checked(PyLong_FromLongLong(token));
-      checked(PyList_Append(out.get(), number.get()));
-    }
-    return out.release();
+    return python_ints(Generator::of(self).encode(text_of(text), special != 0)).release();
   });
 }
 
@@ -262,8 +233,8 @@ PyType_Slot encoder_slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(Encoder::destroy)},
     {Py_tp_methods, encoder_methods},
     {Py_tp_getset, encoder_attributes},
-    {Py_tp_doc, const_cast<char*>("An encoder of texts such as BERT: a Hugging Face folder or a "
-                                  "GGUF file.")},
+    {Py_tp_doc, const_cast<char*>("A text encoder such as BERT: a Hugging Face folder or a GGUF "
+                                  "file.")},
     {0, nullptr}};
 PyType_Spec encoder_spec = {"paddle_toolchain.TextEncoder", sizeof(Encoder), 0, Py_TPFLAGS_DEFAULT,
                             encoder_slots};

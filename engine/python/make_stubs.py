@@ -65,13 +65,11 @@ def signature_of(text, method):
     head, _, results = text.rpartition(" -> ")
     parameters = split_parameters(head[head.index("(") + 1:head.rindex(")")])
     out, has_default = ["self"] if method else [], False
-    for number, parameter in enumerate(parameters[1:] if method else parameters):
-        name, _, rest = parameter.partition(":")
-        name, bare, default = name.partition("=")[0], parameter, ""
-        kind = rest if rest else "T"
-        quoted = re.match(r"(word\([^)]*\)\??|[^=]*)(=?)", kind)
-        kind, default = quoted.group(1), quoted.group(2)
-        has_default = has_default or bool(default) or kind.endswith("?") or "=" in bare
+    for parameter in parameters[1:] if method else parameters:
+        name, _, kind = parameter.partition(":")
+        name = name.partition("=")[0]
+        kind = re.match(r"word\([^)]*\)\??|[^=]*", kind or "T").group()
+        has_default = has_default or kind.endswith("?") or "=" in parameter
         if keyword.iskeyword(name):
             out.append("**named: Any")
             break

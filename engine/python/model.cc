@@ -8,18 +8,7 @@
 namespace paddle::python {
 namespace {
 
-struct ModelObject {
-  PyObject ob_base;
-  v0::Model* model;
-};
-
-v0::Model& model_of(PyObject* object) { return *reinterpret_cast<ModelObject*>(object)->model; }
-
-Ref make_model(PyTypeObject* type, v0::Model model) {
-  Ref out = checked(PyType_GenericAlloc(type, 0));
-  reinterpret_cast<ModelObject*>(out.get())->model = new v0::Model(std::move(model));
-  return out;
-}
+using ModelObject = Holder<v0::Model>;
 
 PyObject* construct(PyTypeObject* type, PyObject* arguments, PyObject* names) {
   return guarded<PyObject*>(nullptr, [&] {
@@ -37,22 +26,14 @@ PyObject* construct(PyTypeObject* type, PyObject* arguments, PyObject* names) {
     options.precision = precision;
     options.raw = raw != 0;
     if (overrides) options.overrides = texts_of(overrides);
-    const Ref text = checked(PyOS_FSPath(path));
-    const std::string file = text_of(text.get());
+    const std::string file = path_of(path);
     std::optional<v0::Model> model;
     {
       const WithoutLock others;
       model.emplace(file, options);
     }
-    return make_model(type, std::move(*model)).release();
+    return ModelObject::make(type, std::move(*model)).release();
   });
-}
-
-void destroy(PyObject* object) {
-  PyTypeObject* const type = Py_TYPE(object);
-  delete reinterpret_cast<ModelObject*>(object)->model;
-  reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(object);
-  Py_DECREF(type);
 }
 
 /// An input of a model: a contiguous array of a type that the library has.
@@ -64,7 +45,7 @@ v0::Array input_of(PyObject* object) {
 
 PyObject* predict(PyObject* self, PyObject* arguments, PyObject* names) {
   return guarded<PyObject*>(nullptr, [&] {
-    v0::Model& model = model_of(self);
+    v0::Model& model = ModelObject::of(self);
     const std::vector<v0::TensorInfo> inputs = model.inputs();
     const Py_ssize_t count = PyTuple_Size(arguments);
     if (static_cast<size_t>(count) > inputs.size())
@@ -92,8 +73,9 @@ PyObject* predict(PyObject* self, PyObject* arguments, PyObject* names) {
 }
 
 PyObject* clone(PyObject* self, PyObject* /*unused*/) {
-  return guarded<PyObject*>(
-      nullptr, [&] { return make_model(Py_TYPE(self), model_of(self).clone()).release(); });
+  return guarded<PyObject*>(nullptr, [&] {
+    return ModelObject::make(Py_TYPE(self), ModelObject::of(self).clone()).release();
+  });
 }
 
 /// {"image": "float32[batch, 1, 28, 28]"}
@@ -108,21 +90,20 @@ Ref described(const std::vector<v0::TensorInfo>& tensors) {
 }
 
 PyObject* get_inputs(PyObject* self, void*) {
-  return guarded<PyObject*>(nullptr, [&] { return described(model_of(self).inputs()).release(); });
+  return guarded<PyObject*>(nullptr,
+                            [&] { return described(ModelObject::of(self).inputs()).release(); });
 }
 PyObject* get_outputs(PyObject* self, void*) {
-  return guarded<PyObject*>(nullptr, [&] { return described(model_of(self).outputs()).release(); });
+  return guarded<PyObject*>(nullptr,
+                            [&] { return described(ModelObject::of(self).outputs()).release(); });
 }
 PyObject* get_name(PyObject* self, void*) {
-  return guarded<PyObject*>(nullptr, [&] { return python_text(model_of(self).name()).release(); });
+  return guarded<PyObject*>(nullptr,
+                            [&] { return python_text(ModelObject::of(self).name()).release(); });
 }
 PyObject* get_classes(PyObject* self, void*) {
-  return guarded<PyObject*>(nullptr, [&] {
-    Ref out = checked(PyList_New(0));
-    for (const std::string& name : model_of(self).classes())
-      checked(PyList_Append(out.get(), python_text(name).get()));
-    return out.release();
-  });
+  return guarded<PyObject*>(
+      nullptr, [&] { return python_texts(ModelObject::of(self).classes()).release(); });
 }
 
 PyMethodDef methods[] = {
@@ -140,7 +121,7 @@ PyGetSetDef attributes[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(construct)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(ModelObject::destroy)},
     {Py_tp_methods, methods},
     {Py_tp_getset, attributes},
     {Py_tp_doc, const_cast<char*>("A trained model: a run or model folder, a checkpoint, an ONNX "

@@ -18,12 +18,7 @@ Ref described(const plugin::Plugin& plugin) {
   set("path", python_text(plugin.path));
   set("sha256", python_text(plugin.sha256));
   set("summary", python_text(plugin.summary));
-  for (const auto& [kind, names] : plugin.parts()) {
-    const Ref list = checked(PyList_New(0));
-    for (const std::string& name : *names)
-      checked(PyList_Append(list.get(), python_text(name).get()));
-    set(kind, list);
-  }
+  for (const auto& [kind, names] : plugin.parts()) set(kind, python_texts(*names));
   return out;
 }
 

@@ -12,23 +12,6 @@
 namespace paddle::python {
 namespace {
 
-/// A reference that outlives scopes with Python's lock. At the end of the process it is kept.
-class Kept {
- public:
-  explicit Kept(Ref object) : object_(object.release()) {}
-  ~Kept() {
-    if (!Py_IsInitialized()) return;
-    const WithLock lock;
-    Py_DECREF(object_);
-  }
-  Kept(const Kept&) = delete;
-  Kept& operator=(const Kept&) = delete;
-  PyObject* get() const { return object_; }
-
- private:
-  PyObject* object_;
-};
-
 /// The Python exception that is set, as an error of the data at this place.
 [[noreturn]] void fail_with_exception(const std::string& place) {
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
@@ -59,8 +42,8 @@ auto with_python(const std::string& place, Body&& body) {
 class PythonDataset final : public data::Dataset {
  public:
   /// `instance` is a `_Reader` of data.py.
-  PythonDataset(std::string name, std::string options, Ref instance)
-      : name_(std::move(name)), options_(std::move(options)), instance_(std::move(instance)) {
+  PythonDataset(std::string name, std::string options, PyObject* instance)
+      : name_(std::move(name)), options_(std::move(options)), instance_(kept(instance)) {
     const Ref lines = checked(PyObject_GetAttrString(instance_.get(), "fields"));
     for (const std::string& line : texts_of(lines.get()))
       fields_.push_back(plugin::parse_field(line));
@@ -109,7 +92,7 @@ class PythonDataset final : public data::Dataset {
   }
 
   std::string name_, options_;
-  Kept instance_;
+  std::shared_ptr<PyObject> instance_;
   std::vector<data::Field> fields_;
   int64_t size_ = 0;
   std::string fingerprint_;
@@ -144,7 +127,7 @@ PyObject* register_reader(PyObject* /*module*/, PyObject* arguments) {
     if (!PyArg_ParseTuple(arguments, "sOO:register_reader", &name, &keys, &open))
       throw PythonError();
     const std::vector<KindKey> declared = keys_of(keys);
-    const auto opener = std::make_shared<Kept>(Ref::to(open));
+    const std::shared_ptr<PyObject> opener = kept(open);
     data::DatasetKind kind;
     kind.name = name;
     kind.keys = [declared] { return config::schema_of(declared); };
@@ -160,8 +143,9 @@ PyObject* register_reader(PyObject* /*module*/, PyObject* arguments) {
             checked(PyDict_SetItemString(given.get(), key.c_str(), python_text(value).get()));
             all += str(" ", key, "=", value);
           }
-          Ref instance = checked(PyObject_CallFunctionObjArgs(opener->get(), given.get(), nullptr));
-          return std::make_shared<PythonDataset>(kind_name, all, std::move(instance));
+          const Ref instance =
+              checked(PyObject_CallFunctionObjArgs(opener.get(), given.get(), nullptr));
+          return std::make_shared<PythonDataset>(kind_name, all, instance.get());
         });
       };
       return data::DatasetSource(source);

@@ -1,6 +1,5 @@
 // The type Tensor: a value of the engine as an object of Python.
 
-#include <array>
 #include <cstddef>
 
 #include "autograd/autograd.h"
@@ -94,23 +93,11 @@ PyObject* apply_unary(const Op& op, PyObject* x) {
   });
 }
 
-/// A constant name as a template argument.
-template <size_t N>
-struct Name {
-  char text[N];
-  constexpr Name(const char (&name)[N]) { std::copy_n(name, N, text); }  // NOLINT
-};
-
-template <Name name>
-const Op& op_of() {
-  static const Op& op = get_op(name.text);
-  return op;
-}
-template <Name name>
+template <OpName name>
 PyObject* binary(PyObject* a, PyObject* b) {
   return apply_binary(op_of<name>(), a, b);
 }
-template <Name name>
+template <OpName name>
 PyObject* unary(PyObject* x) {
   return apply_unary(op_of<name>(), x);
 }
@@ -141,23 +128,6 @@ PyObject* compare(PyObject* a, PyObject* b, int how) {
 
 Py_hash_t hash(PyObject* object) {
   return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(object) >> 4);
-}
-
-/// The only element; UsageError if there are others.
-Ref element_of(PyObject* object) {
-  const Array array = value_in(object).array().on_host();
-  if (array.size() != 1)
-    fail(ErrorCode::kUsage, "only a tensor of one element is a number, found ",
-         value_in(object).type());
-  if (is_bool(array.dtype)) return checked(PyBool_FromLong(array.integer() != 0));
-  if (is_complex(array.dtype)) {
-    const std::complex<double> z = array.complex_number();
-    return checked(PyComplex_FromDoubles(z.real(), z.imag()));
-  }
-  if (is_float(array.dtype)) return checked(PyFloat_FromDouble(array.number()));
-  if (array.dtype == DType::kU64)
-    return checked(PyLong_FromUnsignedLongLong(static_cast<uint64_t>(array.integer())));
-  return checked(PyLong_FromLongLong(array.integer()));
 }
 
 int truth(PyObject* object) {
@@ -243,7 +213,7 @@ PyObject* iterate(PyObject* object) {
 PyObject* get_shape(PyObject* object, void*) {
   return guarded<PyObject*>(nullptr, [&] {
     const Tensor& value = value_in(object);
-    if (const Array* const array = value.concrete()) return python_dims(array->shape).release();
+    if (const Array* const array = value.concrete()) return python_ints(array->shape).release();
     Ref out = checked(PyList_New(0));
     for (const Dim& dim : value.shape()) checked(PyList_Append(out.get(), python_dim(dim).get()));
     return out.release();
@@ -367,8 +337,6 @@ PyObject* get_attribute(PyObject* object, PyObject* name) {
   });
 }
 
-// --- methods ---
-
 PyObject* represent(PyObject* object) {
   return guarded<PyObject*>(nullptr, [&] {
     const Tensor& value = value_in(object);
@@ -384,182 +352,6 @@ PyObject* represent(PyObject* object) {
     return python_text(out + ")").release();
   });
 }
-
-PyObject* item(PyObject* object, PyObject* /*unused*/) {
-  return guarded<PyObject*>(nullptr, [&] { return element_of(object).release(); });
-}
-
-Ref nested_list(const Array& array, size_t axis, int64_t& flat) {
-  if (axis == array.shape.size()) {
-    const int64_t at = flat++;
-    if (is_bool(array.dtype)) return checked(PyBool_FromLong(array.integer(at) != 0));
-    if (is_complex(array.dtype)) {
-      const std::complex<double> z = array.complex_number(at);
-      return checked(PyComplex_FromDoubles(z.real(), z.imag()));
-    }
-    if (is_float(array.dtype)) return checked(PyFloat_FromDouble(array.number(at)));
-    return checked(PyLong_FromLongLong(array.integer(at)));
-  }
-  const auto count = static_cast<Py_ssize_t>(array.shape[axis]);
-  Ref out = checked(PyList_New(count));
-  for (Py_ssize_t i = 0; i < count; ++i)
-    checked(PyList_SetItem(out.get(), i, nested_list(array, axis + 1, flat).release()));
-  return out;
-}
-
-PyObject* tolist(PyObject* object, PyObject* /*unused*/) {
-  return guarded<PyObject*>(nullptr, [&] {
-    int64_t flat = 0;
-    return nested_list(value_in(object).array().on_host(), 0, flat).release();
-  });
-}
-
-/// NumPy makes its array of the buffer, so it is imported only here.
-PyObject* numpy(PyObject* object, PyObject* arguments, PyObject* names) {
-  return guarded<PyObject*>(nullptr, [&] {
-    static const char* keys[] = {"copy", nullptr};
-    int copy = 0;
-    if (!PyArg_ParseTupleAndKeywords(arguments, names, "|p:numpy", const_cast<char**>(keys), &copy))
-      throw PythonError();
-    const Ref module = checked(PyImport_ImportModule("numpy"));
-    return checked(PyObject_CallMethod(module.get(), copy ? "array" : "asarray", "O", object))
-        .release();
-  });
-}
-
-PyObject* backward(PyObject* object, PyObject* arguments, PyObject* names) {
-  return guarded<PyObject*>(nullptr, [&] {
-    static const char* keys[] = {"grad_tensor", "retain_graph", nullptr};
-    PyObject* seed = nullptr;
-    int retain = 0;  // the record lives as long as the tensors
-    if (!PyArg_ParseTupleAndKeywords(arguments, names, "|Op:backward", const_cast<char**>(keys),
-                                     &seed, &retain))
-      throw PythonError();
-    const Tensor& value = value_in(object);
-    if (!value.requires_grad())
-      fail(ErrorCode::kUsage,
-           "backward: the tensor depends on no tensor whose stop_gradient is False");
-    Tensors cotangents;
-    if (seed && seed != Py_None) cotangents.push_back(tensor_of(seed));
-    {
-      const Computing scope(Computing::Precision::kFull);
-      const WithoutLock others;
-      autograd::backward_to_leaves({value}, cotangents);
-    }
-    return Py_NewRef(Py_None);
-  });
-}
-
-PyObject* clear_grad(PyObject* object, PyObject* /*unused*/) {
-  return guarded<PyObject*>(nullptr, [&] {
-    const Tensor& value = value_in(object);
-    if (value.requires_grad()) autograd::set_leaf_gradient(value, {});
-    return Py_NewRef(Py_None);
-  });
-}
-
-/// An object with `remove`, as autograd.py makes it.
-PyObject* register_hook(PyObject* object, PyObject* function) {
-  return guarded<PyObject*>(nullptr, [&] {
-    const Ref module = checked(PyImport_ImportModule("paddle_toolchain.autograd"));
-    return checked(PyObject_CallMethod(module.get(), "_hooked", "OO", object, function)).release();
-  });
-}
-
-PyObject* detach(PyObject* object, PyObject* /*unused*/) {
-  return guarded<PyObject*>(nullptr, [&] {
-    const Tensor& value = value_in(object);
-    return python_tensor(Tensor(value.type(), value.content())).release();
-  });
-}
-
-PyObject* astype(PyObject* object, PyObject* dtype) {
-  return guarded<PyObject*>(nullptr, [&] {
-    const auto wanted = dtype_argument(dtype);
-    if (!wanted) raise(PyExc_TypeError, "astype: a dtype is missing");
-    Attrs attrs;
-    attrs.values = {AttrValue(*wanted)};
-    return python_tensor(apply_operation(op_of<"cast">(), {operand_value(object)}, attrs)[0])
-        .release();
-  });
-}
-
-/// For pickle and copy: what makes the tensor again, and its arguments.
-PyObject* reduce(PyObject* object, PyObject* protocol) {
-  return guarded<PyObject*>(nullptr, [&] {
-    static_cast<void>(protocol);
-    const Ref module = checked(PyImport_ImportModule("paddle_toolchain._pickle"));
-    return checked(PyObject_CallMethod(module.get(), "reduce_tensor", "O", object)).release();
-  });
-}
-
-/// The elements as bytes, in row-major order.
-PyObject* bytes_of(PyObject* object, PyObject* /*unused*/) {
-  return guarded<PyObject*>(nullptr, [&] {
-    const Array array = value_in(object).array().on_host().contiguous();
-    return checked(PyBytes_FromStringAndSize(
-                       static_cast<const char*>(array.raw()),
-                       static_cast<Py_ssize_t>(storage_bytes(array.dtype, array.size()))))
-        .release();
-  });
-}
-
-/// Puts another tensor in its place: of another type, or on the way to one.
-PyObject* replace(PyObject* object, PyObject* other) {
-  return guarded<PyObject*>(nullptr, [&] {
-    Tensor& value = value_in(object);
-    require_writable(value);
-    const Tensor& next = tensor_of(other);
-    const bool is_variable = value.requires_grad() && is_differentiable(next.dtype());
-    value = is_variable ? autograd::variable(Tensor(next.type(), next.content()))
-                        : Tensor(next.type(), next.content());
-    return Py_NewRef(Py_None);
-  });
-}
-
-PyObject* apply(PyObject* object, PyObject* function) {
-  return PyObject_CallFunctionObjArgs(function, object, nullptr);
-}
-
-PyObject* set_value(PyObject* object, PyObject* given) {
-  return guarded<PyObject*>(nullptr, [&] {
-    Tensor& value = value_in(object);
-    require_writable(value);
-    const Tensor next = value_of(given, value.dtype());
-    if (value.requires_grad())
-      autograd::set_leaf_value(value, next);
-    else
-      value.assign(next);
-    return Py_NewRef(Py_None);
-  });
-}
-
-PyCFunction with_keywords(PyCFunctionWithKeywords function) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function));
-}
-
-PyMethodDef methods[] = {
-    {"item", item, METH_NOARGS, "The only element as a number."},
-    {"tolist", tolist, METH_NOARGS, "The elements as nested lists."},
-    {"numpy", with_keywords(numpy), METH_VARARGS | METH_KEYWORDS,
-     "A read-only view as a NumPy array; with copy=True an array of its own."},
-    {"backward", with_keywords(backward), METH_VARARGS | METH_KEYWORDS,
-     "Adds to `grad` of each leaf its gradient of the sum of this tensor."},
-    {"clear_grad", clear_grad, METH_NOARGS, "Removes the gradient."},
-    {"clear_gradient", clear_grad, METH_NOARGS, "Removes the gradient."},
-    {"register_hook", register_hook, METH_O,
-     "Calls a function with each gradient of the tensor; what it returns replaces the gradient."},
-    {"detach", detach, METH_NOARGS, "The same value without a record."},
-    {"astype", astype, METH_O, "The value in another dtype."},
-    {"apply", apply, METH_O, "What a function gives for the tensor."},
-    {"__reduce_ex__", reduce, METH_O, "For pickle and copy."},
-    {"_bytes", bytes_of, METH_NOARGS, "The elements as bytes."},
-    {"_replace", replace, METH_O, "Takes the value of another tensor, of any type."},
-    {"set_value", set_value, METH_O, "Replaces the value by one of the same shape."},
-    {"__dlpack__", with_keywords(to_dlpack), METH_VARARGS | METH_KEYWORDS,
-     "The value as a DLPack capsule that shares the memory."},
-    {"__dlpack_device__", dlpack_device, METH_NOARGS, "The device as DLPack names it."},
-    {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef attributes[] = {
     {"shape", get_shape, nullptr, "The sizes of the axes, a list of ints.", nullptr},
@@ -594,7 +386,7 @@ PyType_Slot slots[] = {
     {Py_tp_richcompare, slot(compare)},
     {Py_tp_iter, slot(iterate)},
     {Py_tp_getattro, slot(get_attribute)},
-    {Py_tp_methods, methods},
+    {Py_tp_methods, tensor_methods},
     {Py_tp_getset, attributes},
     {Py_nb_add, slot(binary<"add">)},
     {Py_nb_subtract, slot(binary<"subtract">)},
@@ -650,6 +442,14 @@ void require_writable(const Tensor& tensor) {
   if (trace && (tensor.is_concrete() || trace->is_outside(tensor)))
     fail(ErrorCode::kUsage, "a tensor ", tensor.type(), " from outside of what is recorded is ",
          "written in place; assign a new value to its name");
+}
+
+Ref element_of(PyObject* object) {
+  const Array array = value_in(object).array().on_host();
+  if (array.size() != 1)
+    fail(ErrorCode::kUsage, "only a tensor of one element is a number, found ",
+         value_in(object).type());
+  return python_element(array, 0);
 }
 
 Ref python_tensor(Tensor value) { return make_tensor(tensor_type, std::move(value)); }

@@ -199,7 +199,8 @@ TensorType type_of(const std::string& name, const std::string& text) {
   return out;
 }
 
-/// `inputs` and `outputs` as (name, type) and names; the tensors of `named` by name.
+/// Records `function`, which takes a list of tensors and gives (name, tensor) for each output.
+/// `inputs`: their types by name; `named`: tensors that become parameters, by name.
 PyObject* save_function(PyObject* /*module*/, PyObject* arguments) {
   return guarded<PyObject*>(nullptr, [&] {
     PyObject *function = nullptr, *inputs = nullptr, *named = nullptr;
@@ -219,17 +220,16 @@ PyObject* save_function(PyObject* /*module*/, PyObject* arguments) {
       Trace trace(std::move(names));
       const InterpreterScope scope(trace.tracer());
       const autograd::NoGradScope no_grad;
-      const Ref given = checked(PyList_New(0));
+      Tensors given;
       for (Py_ssize_t at = 0; PyDict_Next(inputs, &at, &key, &value);) {
         const std::string input = text_of(key);
-        checked(PyList_Append(given.get(),
-                              python_tensor(trace.tracer().input({ir::PortKind::kValue, input},
-                                                                 type_of(input, text_of(value))))
-                                  .get()));
+        given.push_back(
+            trace.tracer().input({ir::PortKind::kValue, input}, type_of(input, text_of(value))));
       }
       const RandomScope random(
           trace.tracer().input({ir::PortKind::kRandom, "seed_and_step"}, {DType::kU64, {Dim(2)}}));
-      const Ref outputs = checked(PyObject_CallFunctionObjArgs(function, given.get(), nullptr));
+      const Ref list = python_list(given);
+      const Ref outputs = checked(PyObject_CallFunctionObjArgs(function, list.get(), nullptr));
       const Ref items = checked(PySequence_Tuple(outputs.get()));
       for (Py_ssize_t i = 0; i < PyTuple_Size(items.get()); ++i) {
         PyObject* const item = PyTuple_GetItem(items.get(), i);
@@ -286,23 +286,10 @@ int first_value(const Tensors& arguments) {
 TensorFn tensor_function(PyObject* function) {
   return [function](const Tensors& arguments) {
     const Inside inside(first_value(arguments));
-    const Ref list = checked(PyList_New(0));
-    for (const Tensor& each : arguments)
-      checked(PyList_Append(list.get(), python_tensor(each).get()));
+    const Ref list = python_list(arguments);
     const Ref result = checked(PyObject_CallFunctionObjArgs(function, list.get(), nullptr));
-    Tensors out;
-    const Ref items = checked(PySequence_Tuple(result.get()));
-    for (Py_ssize_t i = 0; i < PyTuple_Size(items.get()); ++i)
-      out.push_back(operand_value(PyTuple_GetItem(items.get(), i)));
-    return out;
+    return tensors_of(result.get(), "the result of a branch or a loop");
   };
-}
-
-Ref list_of(Tensors tensors) {
-  Ref out = checked(PyList_New(0));
-  for (Tensor& each : tensors)
-    checked(PyList_Append(out.get(), python_tensor(std::move(each)).get()));
-  return out;
 }
 
 /// Calls a function without recording it, for the types of what it gives.
@@ -326,8 +313,8 @@ PyObject* branch(PyObject* /*module*/, PyObject* arguments) {
     PyObject *condition = nullptr, *yes = nullptr, *no = nullptr;
     if (!PyArg_ParseTuple(arguments, "OOO:branch", &condition, &yes, &no)) throw PythonError();
     const Computing scope;
-    return list_of(current_interpreter().branch(operand_value(condition), tensor_function(yes),
-                                                tensor_function(no)))
+    return python_list(current_interpreter().branch(operand_value(condition), tensor_function(yes),
+                                                    tensor_function(no)))
         .release();
   });
 }
@@ -336,13 +323,10 @@ PyObject* loop(PyObject* /*module*/, PyObject* arguments) {
   return guarded<PyObject*>(nullptr, [&] {
     PyObject *condition = nullptr, *body = nullptr, *carried = nullptr;
     if (!PyArg_ParseTuple(arguments, "OOO:loop", &condition, &body, &carried)) throw PythonError();
-    Tensors values;
-    const Ref items = checked(PySequence_Tuple(carried));
-    for (Py_ssize_t i = 0; i < PyTuple_Size(items.get()); ++i)
-      values.push_back(operand_value(PyTuple_GetItem(items.get(), i)));
+    const Tensors values = tensors_of(carried, "while_loop: variables");
     const Computing scope;
-    return list_of(current_interpreter().loop(tensor_function(condition), tensor_function(body),
-                                              values, -1))
+    return python_list(current_interpreter().loop(tensor_function(condition), tensor_function(body),
+                                                  values, -1))
         .release();
   });
 }

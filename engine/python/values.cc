@@ -23,17 +23,62 @@ std::vector<std::string> texts_of(PyObject* sequence) {
   return out;
 }
 
+std::string path_of(PyObject* path) {
+  const Ref text = checked(PyOS_FSPath(path));
+  return text_of(text.get());
+}
+
 Ref python_text(const std::string& text) {
   return checked(
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
 }
 
-Ref python_dims(const Dims& dims) {
-  Ref out = checked(PyList_New(static_cast<Py_ssize_t>(dims.size())));
-  for (size_t i = 0; i < dims.size(); ++i)
-    checked(PyList_SetItem(out.get(), static_cast<Py_ssize_t>(i),
-                           checked(PyLong_FromLongLong(dims[i])).release()));
+namespace {
+
+/// A list of what `make` gives for each item.
+template <class Items, class Make>
+Ref python_list_of(const Items& items, Make&& make) {
+  Ref out = checked(PyList_New(static_cast<Py_ssize_t>(items.size())));
+  for (size_t i = 0; i < items.size(); ++i)
+    checked(PyList_SetItem(out.get(), static_cast<Py_ssize_t>(i), make(items[i]).release()));
   return out;
+}
+
+}  // namespace
+
+Ref python_texts(const std::vector<std::string>& texts) {
+  return python_list_of(texts, python_text);
+}
+
+Ref python_element(const Array& array, int64_t at) {
+  if (is_bool(array.dtype)) return checked(PyBool_FromLong(array.integer(at) != 0));
+  if (is_complex(array.dtype)) {
+    const std::complex<double> z = array.complex_number(at);
+    return checked(PyComplex_FromDoubles(z.real(), z.imag()));
+  }
+  if (is_float(array.dtype)) return checked(PyFloat_FromDouble(array.number(at)));
+  if (array.dtype == DType::kU64)
+    return checked(PyLong_FromUnsignedLongLong(static_cast<uint64_t>(array.integer(at))));
+  return checked(PyLong_FromLongLong(array.integer(at)));
+}
+
+Ref python_ints(const std::vector<int64_t>& numbers) {
+  return python_list_of(numbers,
+                        [](int64_t number) { return checked(PyLong_FromLongLong(number)); });
+}
+
+Ref python_list(const Tensors& tensors) {
+  return python_list_of(tensors, [](const Tensor& each) {
+    return each.defined() ? python_tensor(each) : Ref::to(Py_None);
+  });
+}
+
+std::shared_ptr<PyObject> kept(PyObject* borrowed) {
+  return {Py_NewRef(borrowed), [](PyObject* object) {
+            if (!Py_IsInitialized()) return;
+            const WithLock lock;
+            Py_DECREF(object);
+          }};
 }
 
 std::optional<DType> dtype_argument(PyObject* object) {

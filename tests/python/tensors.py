@@ -40,6 +40,9 @@ class Creation(unittest.TestCase):
         b = paddle.to_tensor(a)
         b[0] = 9
         self.assertEqual(a.tolist(), [1, 2])
+        large = paddle.to_tensor(array.array("Q", [1, 2**64 - 1]))
+        self.assertEqual(large.tolist(), [1, 2**64 - 1])
+        self.assertEqual(int(large[1]), 2**64 - 1)
 
 
 class Operators(unittest.TestCase):
