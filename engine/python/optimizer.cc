@@ -2,6 +2,7 @@
 
 #include "optim/optimizer.h"
 #include "autograd/autograd.h"
+#include "optim/loss_scaler.h"
 #include "python/trace.h"
 
 namespace paddle::python {
@@ -100,6 +101,30 @@ void step(State& state, const std::vector<std::string>& names, const Tensors& pa
   ++state.updates;
 }
 
+/// The scale of a loss and its counters (good, bad) after an update: those of training by a config.
+PyObject* next_loss_scale(PyObject* /*module*/, PyObject* arguments) {
+  return guarded<PyObject*>(nullptr, [&] {
+    float scale = 0;
+    long long good = 0, bad = 0, growth = 0, backoff = 0;
+    int finite = 0;
+    optim::LossScaling options;
+    if (!PyArg_ParseTuple(arguments, "(fLL)p(ddLL):next_loss_scale", &scale, &good, &bad, &finite,
+                          &options.growth_factor, &options.backoff_factor, &growth, &backoff))
+      throw PythonError();
+    options.growth_interval = growth;
+    options.backoff_interval = backoff;
+    const auto count = [](int64_t number) { return Tensor(Array::scalar(number)); };
+    const Computing scope(Computing::Precision::kFull);
+    const optim::ScalerState next = optim::next_state(
+        {Tensor(Array::scalar(scale)), count(good), count(bad), count(0), count(0)},
+        Tensor::boolean(finite != 0), options);
+    return checked(Py_BuildValue("(dLL)", next.scale.array().number(),
+                                 static_cast<long long>(next.good.array().integer()),
+                                 static_cast<long long>(next.bad.array().integer())))
+        .release();
+  });
+}
+
 PyObject* update(PyObject* self, PyObject* arguments) {
   return guarded<PyObject*>(nullptr, [&] {
     PyObject *names = nullptr, *parameters = nullptr;
@@ -185,6 +210,9 @@ PyMethodDef methods[] = {
 PyGetSetDef attributes[] = {
     {"updates", get_updates, set_updates, "The number of updates so far.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMethodDef functions[] = {
+    {"next_loss_scale", next_loss_scale, METH_VARARGS, "The scale of a loss after an update."},
+    {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(construct)},
                        {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
                        {Py_tp_methods, methods},
@@ -195,6 +223,9 @@ PyType_Spec spec = {"paddle_toolchain._paddle.Optimizer", sizeof(OptimizerObject
 
 }  // namespace
 
-void add_optimizer(PyObject* module) { add_type(module, spec, "Optimizer"); }
+void add_optimizer(PyObject* module) {
+  add_type(module, spec, "Optimizer");
+  add_functions(module, functions);
+}
 
 }  // namespace paddle::python

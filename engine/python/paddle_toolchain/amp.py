@@ -52,8 +52,7 @@ class GradScaler:
             raise _paddle.UsageError("GradScaler: incr_ratio must be above 1, decr_ratio between 0 and 1, "
                                      "init_loss_scaling above 0")
         self._enabled, self._scale = enable, float(init_loss_scaling)
-        self._ratios = (incr_ratio, decr_ratio)
-        self._intervals = (incr_every_n_steps, decr_every_n_nan_or_inf)
+        self._rule = (incr_ratio, decr_ratio, incr_every_n_steps, decr_every_n_nan_or_inf)
         self._dynamic = use_dynamic_loss_scaling
         self._good = self._bad = 0
         self._unscaled = self._overflow = False
@@ -74,14 +73,12 @@ class GradScaler:
         """Divides the gradients of the optimizer's parameters by the factor, for example to clip them."""
         if not self._enabled or self._unscaled:
             return
-        self._overflow = False
-        finite = _paddle.function("isfinite")
+        gradients = []
         for parameter in optimizer._parameters:
-            if parameter.grad is None:
-                continue
-            gradient = parameter.grad / self._scale
-            self._overflow = self._overflow or not bool(finite(gradient).all())
-            parameter.grad = gradient
+            if parameter.grad is not None:
+                parameter.grad = parameter.grad / self._scale
+                gradients.append(parameter.grad)
+        self._overflow = bool(gradients) and not _paddle.function("all_finite")(gradients)
         self._unscaled = True
 
     def step(self, optimizer):
@@ -95,16 +92,9 @@ class GradScaler:
         if not self._enabled:
             return
         self._unscaled = False
-        if not self._dynamic:
-            return
-        if self._overflow:
-            self._good, self._bad = 0, self._bad + 1
-            if self._bad >= self._intervals[1]:
-                self._scale, self._bad = max(1.0, self._scale * self._ratios[1]), 0
-        else:
-            self._good, self._bad = self._good + 1, 0
-            if self._good >= self._intervals[0]:
-                self._scale, self._good = self._scale * self._ratios[0], 0
+        if self._dynamic:
+            self._scale, self._good, self._bad = _paddle.next_loss_scale(
+                (self._scale, self._good, self._bad), not self._overflow, self._rule)
 
     def minimize(self, optimizer, loss):
         """`loss.backward()` was called; makes the step and adapts the factor."""
