@@ -345,8 +345,7 @@ class _Calls(ast.NodeTransformer):
     def _state(self, names):
         """The functions that get and set the names, and what comes with them."""
         self.count += 1
-        put = f"_jit_put_{self.count}"
-        values = "_jit_values"
+        put, values = f"_jit_put_{self.count}", "_jit_values"
         load = ast.List(elts=[_name(each) for each in names], ctx=ast.Load())
         store = [ast.Assign(targets=[ast.List(elts=[_name(each, True) for each in names], ctx=ast.Store())],
                             value=_name(values))] if names else []
@@ -458,7 +457,8 @@ def _rewritten(function):
     stored = {*code.co_varnames, *code.co_cellvars, *parameters, *flags}
     local = stored | globals_ | set(code.co_freevars)
     unset = sorted(stored - set(parameters) - globals_ - outer - set(code.co_freevars))
-    body = _read_checked(body, unset)
+    loads = _Loads(frozenset(name for name in unset if not name.startswith("_jit_")))
+    body = [loads.visit(each) for each in body]
     body = _Calls(local, globals_, parameters[0] if parameters else None)._statements(body)
     # Names of inner functions can only be shared if they exist.
     empty = [_assign(name, _helper("Undefined", _text(name))) for name in unset]
@@ -475,11 +475,6 @@ def _rewritten(function):
     inner = next(each for each in compiled.co_consts if isinstance(each, types.CodeType))
     found = next(each for each in inner.co_consts if isinstance(each, types.CodeType) and each.co_name == definition.name)
     return found.replace(co_name=code.co_name, co_qualname=code.co_qualname)
-
-
-def _read_checked(statements, names):
-    loads = _Loads(frozenset(name for name in names if not name.startswith("_jit_")))
-    return [loads.visit(each) for each in statements]
 
 
 _codes = {}

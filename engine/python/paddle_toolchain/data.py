@@ -92,16 +92,16 @@ def register(name):
     """
 
     def add(reader):
-        if not hasattr(reader, "fields") and "fields" not in getattr(reader, "__annotations__", {}):
-            # They may be set by the constructor.
-            if reader.__init__ is object.__init__:
-                raise _paddle.UsageError(f"data.register: {reader.__name__} has no fields")
-        kinds = {key[0]: key[1] for key in _keys(reader)}
+        # Fields may be set by the constructor.
+        if not hasattr(reader, "fields") and reader.__init__ is object.__init__:
+            raise _paddle.UsageError(f"data.register: {reader.__name__} has no fields")
+        keys = _keys(reader)
+        kinds = {key[0]: key[1] for key in keys}
 
         def open_reader(options):
             return _Reader(name, reader(**{key: _VALUES[kinds[key]](text) for key, text in options.items()}))
 
-        _paddle.register_reader(name, _keys(reader), open_reader)
+        _paddle.register_reader(name, keys, open_reader)
         return reader
 
     return add

@@ -6,6 +6,7 @@ import contextlib
 import os
 
 from . import _paddle, _rewrite
+from .nn.layer import Layer, evaluating
 
 
 def _tensors(value, what):
@@ -24,20 +25,6 @@ def _tensors(value, what):
     return named
 
 
-@contextlib.contextmanager
-def _evaluating(layer):
-    """The layer in evaluation mode; it has its modes back at the end."""
-    layers = layer.sublayers(include_self=True) if hasattr(layer, "sublayers") else []
-    before = [each.training for each in layers]
-    try:
-        if layers:
-            layer.eval()
-        yield
-    finally:
-        for each, training in zip(layers, before):
-            object.__setattr__(each, "training", training)
-
-
 def save(function, path, input_spec, outputs=None):
     """Records a layer or a function and writes it as a model folder.
 
@@ -49,7 +36,8 @@ def save(function, path, input_spec, outputs=None):
     """
     if not callable(function):
         raise TypeError(f"jit.save: expected a layer or a function, found {type(function).__name__}")
-    named = function.state_dict() if hasattr(function, "state_dict") else {}
+    is_layer = isinstance(function, Layer)
+    named = function.state_dict() if is_layer else {}
     names = None if outputs is None else [outputs] if isinstance(outputs, str) else list(outputs)
 
     def run(arguments):
@@ -61,7 +49,7 @@ def save(function, path, input_spec, outputs=None):
         return [(name, tensor) for name, (_, tensor) in zip(names, found)]
 
     path = os.fspath(path)
-    with _evaluating(function):
+    with evaluating(function) if is_layer else contextlib.nullcontext():
         _paddle.save_function(run, path, os.path.basename(os.path.normpath(path)), dict(input_spec), named)
 
 

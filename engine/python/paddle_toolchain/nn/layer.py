@@ -1,5 +1,19 @@
 """The base class of layers."""
+import contextlib
+
 from .. import _paddle
+
+
+@contextlib.contextmanager
+def evaluating(layer):
+    """The layer in evaluation mode; it has its modes back at the end."""
+    before = [(each, each.training) for each in layer.sublayers(include_self=True)]
+    layer.eval()
+    try:
+        yield
+    finally:
+        for each, training in before:
+            object.__setattr__(each, "training", training)
 
 
 class Parameter(_paddle.Tensor):

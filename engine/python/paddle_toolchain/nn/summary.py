@@ -1,6 +1,7 @@
 """A table of the layers of a network."""
 from .. import _paddle
 from ..autograd import no_grad
+from .layer import evaluating
 
 
 def _shape(value):
@@ -30,14 +31,8 @@ def summarize(net, input_size, dtype):
                 hooks.append(layer.register_forward_post_hook(note))
             sizes = [input_size] if input_size and isinstance(input_size[0], int) else list(input_size)
             zeros = _paddle.function("zeros")
-            modes = [(layer, layer.training) for layer in net.sublayers(include_self=True)]
-            net.eval()
-            try:
-                with no_grad():
-                    net(*(zeros(list(size), dtype) for size in sizes))
-            finally:
-                for layer, training in modes:
-                    object.__setattr__(layer, "training", training)
+            with evaluating(net), no_grad():
+                net(*(zeros(list(size), dtype) for size in sizes))
     finally:
         for hook in hooks:
             hook.remove()
