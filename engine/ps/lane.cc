@@ -149,7 +149,7 @@ void Lane::restore() {
         state_.removed = in.take_bytes();
         const std::vector<std::byte> squares = in.take_bytes();
         state_.squares.resize(squares.size() / sizeof(double));
-        std::memcpy(state_.squares.data(), squares.data(), squares.size());
+        if (!squares.empty()) std::memcpy(state_.squares.data(), squares.data(), squares.size());
         const auto tables = in.take<uint64_t>();
         for (uint64_t i = 0; i < tables; ++i) {
           open_table(in.take_bytes());
