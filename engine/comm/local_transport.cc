@@ -126,8 +126,8 @@ class LocalTransport final : public Transport {
   }
 
  private:
-  /// Takes the messages back that nobody has read when an exchange ends with an error, whose caller
-  /// frees their memory. Without an error there are none.
+  /// Takes back unread messages when an exchange ends with an error, since the caller then frees
+  /// their memory. Without an error there are none.
   class Withdrawal {
    public:
     Withdrawal(LocalTransport& from, std::unique_lock<std::mutex>& lock,
