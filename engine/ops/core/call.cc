@@ -317,7 +317,7 @@ bool has_no_effect(const std::string& name, const Argument& value) {
 }
 
 Bound bind_form(const Op& op, std::vector<Argument> positional,
-                std::vector<std::pair<std::string, Argument>> named) {
+                std::vector<std::pair<std::string, Argument>>&& named) {
   std::vector<std::optional<Argument>> given(op.params().size());
   size_t callable = 0;  // hidden parameters come last and are not counted
   std::vector<std::string> names;
@@ -544,6 +544,11 @@ RandomScope::RandomScope(uint64_t seed, uint64_t step)
   current_random = this;
 }
 
+RandomScope::RandomScope(std::function<Tensor()> make)
+    : makes_state_(true), make_(std::move(make)), previous_(current_random) {
+  current_random = this;
+}
+
 RandomScope::~RandomScope() { current_random = previous_; }
 
 const Tensor& RandomScope::state() {
@@ -552,7 +557,8 @@ const Tensor& RandomScope::state() {
   if (!scope.state_.defined()) {
     // Code that is evaluated more than once opens a scope without state.
     if (!scope.makes_state_) fail(ErrorCode::kUsage, "a random operation cannot be called here");
-    scope.state_ = Tensor(Array::from<uint64_t>({scope.seed_, scope.step_}, {2}));
+    scope.state_ = scope.make_ ? scope.make_()
+                               : Tensor(Array::from<uint64_t>({scope.seed_, scope.step_}, {2}));
   }
   return scope.state_;
 }

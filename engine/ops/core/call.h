@@ -65,6 +65,7 @@ class RandomScope {
   explicit RandomScope(Tensor seed_and_step);
   /// The same, with a tensor that is made when an operation first needs it.
   RandomScope(uint64_t seed, uint64_t step);
+  explicit RandomScope(std::function<Tensor()> make);
   ~RandomScope();
   RandomScope(const RandomScope&) = delete;
   RandomScope& operator=(const RandomScope&) = delete;
@@ -75,6 +76,7 @@ class RandomScope {
   Tensor state_;
   uint64_t seed_ = 0, step_ = 0;
   bool makes_state_ = false;
+  std::function<Tensor()> make_;
   int64_t streams_ = 0;
   RandomScope* previous_;
 };
