@@ -7,7 +7,8 @@
 #include "autograd/autocast.h"
 #include "autograd/autograd.h"
 #include "base/parallel.h"
-#include "python/trace.h"
+#include "ops/generated/math.h"
+#include "python/capture.h"
 
 namespace paddle::python {
 namespace {
@@ -23,9 +24,7 @@ struct MixedPrecision {
   autograd::Autocast interpreter;
 };
 thread_local std::unique_ptr<MixedPrecision> mixed_precision;
-
-/// Calls on more elements than this take long enough for other threads to be let in.
-constexpr int64_t kMaxWithLock = int64_t{1} << 14;
+thread_local std::string precision_text;
 
 bool is_long(const Tensors& operands) {
   int64_t elements = 0;
@@ -41,14 +40,33 @@ Computing::Computing(Precision precision) {
     place_.emplace(python_location());
   else
     eager_.emplace(random_seed, ++random_calls);
+  if (Capture* const capture = current_capture()) random_.emplace(capture->next_random_state());
   if (mixed_precision && precision == Precision::kMixed)
     precision_.emplace(mixed_precision->interpreter);
 }
 
+Array take_random_state(int64_t calls) {
+  Array out = Array::from<uint64_t>({random_seed, random_calls + 1}, {2});
+  random_calls += static_cast<uint64_t>(calls);
+  return out;
+}
+
+namespace {
+
+/// Under no_grad, no gradient flows through what is traced.
+Tensors without_gradients(Tensors results) {
+  if (current_capture() && !autograd::is_recording())
+    for (Tensor& t : results)
+      if (t.defined() && is_differentiable(t.dtype())) t = ops::detach(t);
+  return results;
+}
+
+}  // namespace
+
 Tensors apply_operation(const Op& op, Tensors operands, Attrs attrs) {
   const Computing scope;
   const WithoutLock others(is_long(operands));
-  return call_visible(op, std::move(operands), std::move(attrs));
+  return without_gradients(call_visible(op, std::move(operands), std::move(attrs)));
 }
 
 // --- functions ---
@@ -87,8 +105,9 @@ Tensors bind_and_apply(const BoundOperation& bound, PyObject* const* arguments, 
   const Computing scope;  // numbers for operands become tensors
   Bound call_of = bind_arguments(*bound.op, std::move(positional), std::move(named));
   const WithoutLock others(is_long(call_of.operands));
-  return hidden ? call(*call_of.op, std::move(call_of.operands), std::move(call_of.attrs))
-                : call_visible(*call_of.op, std::move(call_of.operands), std::move(call_of.attrs));
+  return without_gradients(
+      hidden ? call(*call_of.op, std::move(call_of.operands), std::move(call_of.attrs))
+             : call_visible(*call_of.op, std::move(call_of.operands), std::move(call_of.attrs)));
 }
 
 PyObject* call_operation(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
@@ -152,7 +171,7 @@ PyObject* operations(PyObject* /*module*/, PyObject* /*unused*/) {
 
 Tensors seeds_of(PyObject* object, size_t count) {
   if (!object || object == Py_None) return {};
-  Tensors seeds = is_tensor(object) ? Tensors{tensor_of(object)}
+  Tensors seeds = is_tensor(object) ? Tensors{operand_value(object)}
                                     : tensors_of(object, "the gradients of outputs");
   if (seeds.size() != count)
     fail(ErrorCode::kUsage, seeds.size(), " gradients are given for ", count, " tensors");
@@ -160,24 +179,30 @@ Tensors seeds_of(PyObject* object, size_t count) {
 }
 
 Tensors list_of(PyObject* object, const char* what) {
-  return is_tensor(object) ? Tensors{tensor_of(object)} : tensors_of(object, what);
+  return is_tensor(object) ? Tensors{operand_value(object)} : tensors_of(object, what);
 }
+
+}  // namespace
+
+void backward_from(const Tensors& outputs, const Tensors& cotangents) {
+  const Computing scope(Computing::Precision::kFull);
+  if (Capture* const capture = current_capture()) return capture->backward(outputs, cotangents);
+  for (const Tensor& t : outputs)
+    if (!t.requires_grad())
+      fail(ErrorCode::kUsage,
+           "backward: the tensor depends on no tensor whose stop_gradient is False");
+  const WithoutLock others;
+  autograd::backward_to_leaves(outputs, cotangents);
+}
+
+namespace {
 
 PyObject* backward(PyObject* /*module*/, PyObject* arguments) {
   return guarded<PyObject*>(nullptr, [&] {
     PyObject *tensors = nullptr, *seeds = nullptr;
     if (!PyArg_ParseTuple(arguments, "O|O", &tensors, &seeds)) throw PythonError();
     const Tensors outputs = list_of(tensors, "backward");
-    for (const Tensor& t : outputs)
-      if (!t.requires_grad())
-        fail(ErrorCode::kUsage,
-             "backward: the tensor depends on no tensor whose stop_gradient is False");
-    const Tensors cotangents = seeds_of(seeds, outputs.size());
-    {
-      const Computing scope(Computing::Precision::kFull);
-      const WithoutLock others;
-      autograd::backward_to_leaves(outputs, cotangents);
-    }
+    backward_from(outputs, seeds_of(seeds, outputs.size()));
     return Py_NewRef(Py_None);
   });
 }
@@ -191,7 +216,8 @@ PyObject* gradients(PyObject* /*module*/, PyObject* arguments) {
       throw PythonError();
     const Tensors of = list_of(outputs, "grad: outputs"), by = list_of(inputs, "grad: inputs");
     for (const Tensor& t : by)
-      if (!t.requires_grad()) fail(ErrorCode::kUsage, "grad: stop_gradient of an input is True");
+      if (!t.requires_grad() && !current_capture())
+        fail(ErrorCode::kUsage, "grad: stop_gradient of an input is True");
     const Tensors cotangents = seeds_of(seeds, of.size());
     Tensors found;
     {
@@ -311,8 +337,18 @@ PyObject* set_autocast(PyObject* /*module*/, PyObject* arguments) {
              "'");
       options = {*wanted, all != 0, operations_of(low), operations_of(full)};
     }
+    precision_text =
+        *dtype ? str(dtype, all, ' ', join(texts_of(low), ","), ' ', join(texts_of(full), ","))
+               : "";
     mixed_precision = *dtype ? std::make_unique<MixedPrecision>(std::move(options)) : nullptr;
     return Py_NewRef(Py_None);
+  });
+}
+
+/// Whether calls are recorded, and the precision of auto_cast, for guards of compiled functions.
+PyObject* mode_text(PyObject* /*module*/, PyObject* /*unused*/) {
+  return guarded<PyObject*>(nullptr, [&] {
+    return python_text(str(autograd::is_recording() ? "recording " : "", precision_text)).release();
   });
 }
 
@@ -365,6 +401,7 @@ PyMethodDef functions[] = {
     {"add_hook", add_hook, METH_VARARGS, "Calls a function with each gradient of a tensor."},
     {"remove_hook", remove_hook, METH_VARARGS, "Removes a hook by its number."},
     {"set_autocast", set_autocast, METH_VARARGS, "Sets mixed precision on this thread."},
+    {"mode", mode_text, METH_NOARGS, "What calls of operations depend on besides their operands."},
     {"seed", seed, METH_O, "Sets the seed of random operations."},
     {"get_rng_state", get_rng_state, METH_NOARGS, "Where the random operations are."},
     {"set_rng_state", set_rng_state, METH_VARARGS, "Takes what get_rng_state gave."},

@@ -82,6 +82,9 @@ Result guarded(Result failed, Body&& body) {
 /// process it is kept.
 std::shared_ptr<PyObject> kept(PyObject* borrowed);
 
+/// Calls on more elements than this take long enough for other threads to be let in.
+constexpr int64_t kMaxWithLock = int64_t{1} << 14;
+
 /// Lets other Python threads run for a scope.
 class WithoutLock {
  public:
@@ -181,7 +184,10 @@ class Computing {
   std::optional<EagerScope> eager_;
   std::optional<ir::LocationScope> place_;
   std::optional<InterpreterScope> precision_;
+  std::optional<RandomScope> random_;
 };
+/// The random state for the next `calls` calls of operations, which are then counted.
+Array take_random_state(int64_t calls);
 /// The name of an operation as a template argument.
 template <size_t N>
 struct OpName {
@@ -197,13 +203,15 @@ const Op& op_of() {
 
 /// All results that callers see; other Python threads run while it computes for long.
 Tensors apply_operation(const Op& op, Tensors operands, Attrs attrs);
+/// Adds to the gradients of leaves; UsageError if the outputs depend on none.
+void backward_from(const Tensors& outputs, const Tensors& cotangents);
 /// The function of an operation, which takes its arguments by position and by name. With `self`,
 /// its first argument is bound.
 Ref operation_function(const Op& op, PyObject* self);
 void add_calls(PyObject* module);
 
 // --- optimizer.cc, data.cc, trainer.cc, model.cc, language_model.cc, plugins.cc, readers.cc,
-// trace.cc ---
+// trace.cc, compiled_function.cc ---
 
 void add_optimizer(PyObject* module);
 void add_data(PyObject* module);
@@ -213,6 +221,7 @@ void add_language_models(PyObject* module);
 void add_plugins(PyObject* module);
 void add_readers(PyObject* module);
 void add_traces(PyObject* module);
+void add_compiled_functions(PyObject* module);
 
 /// An object of Python that owns one of the library.
 template <class Owned>

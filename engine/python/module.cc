@@ -137,6 +137,7 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit__paddle() {  
     add_plugins(module.get());
     add_readers(module.get());
     add_traces(module.get());
+    add_compiled_functions(module.get());
     add_functions(module.get(), functions);
     return module.release();
   });

@@ -2,8 +2,9 @@
 
 #include "optim/optimizer.h"
 #include "autograd/autograd.h"
+#include "ops/core/operators.h"
 #include "optim/loss_scaler.h"
-#include "python/trace.h"
+#include "python/capture.h"
 
 namespace paddle::python {
 namespace {
@@ -74,31 +75,112 @@ Tensors first_states(const optim::Optimizer& optimizer, const std::string& name,
   return out;
 }
 
-/// Updates each parameter that has a gradient.
-void step(State& state, const std::vector<std::string>& names, const Tensors& parameters,
-          double rate) {
-  Tensors gradients;
-  for (const Tensor& p : parameters)
-    gradients.push_back(p.requires_grad() && autograd::is_leaf(p) ? autograd::leaf_gradient(p)
-                                                                  : Tensor());
+/// The next value and states of each parameter that has a gradient; nothing for the others.
+std::vector<Tensors> next_values(const State& state, const std::vector<std::string>& names,
+                                 const Tensors& parameters, const Tensors& gradients,
+                                 optim::UpdateInputs inputs) {
   const Tensors squares = optim::sums_of_squares(gradients, state.clip);
   const Tensors scales = optim::gradient_scales(gradients, squares, state.clip, {});
-  optim::UpdateInputs inputs;
-  inputs.lr = Tensor(Array::scalar(static_cast<float>(rate)));
-  inputs.step = Tensor(Array::scalar(state.updates + 1));
   inputs.bound = state.clip.value;
-  state.states.resize(std::max(state.states.size(), parameters.size()));
+  std::vector<Tensors> out(parameters.size());
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (!gradients[i].defined()) continue;
-    Tensors& states = state.states[i];
-    if (states.empty()) states = first_states(state.optimizer, names[i], parameters[i]);
     inputs.scale = i < scales.size() ? scales[i] : Tensor();
-    Tensors next =
-        state.optimizer.update(names[i], detached(parameters[i]), gradients[i], states, inputs);
-    autograd::set_leaf_value(parameters[i], next[0]);
-    for (size_t s = 0; s < states.size(); ++s) states[s] = next[s + 1];
+    out[i] = state.optimizer.update(names[i], detached(parameters[i]), gradients[i],
+                                    state.states[i], inputs);
+  }
+  return out;
+}
+
+/// The states of parameter `i`, which are made for its first update.
+Tensors& states_of(State& state, size_t i, const std::string& name, const Tensor& parameter) {
+  if (state.states.size() <= i) state.states.resize(i + 1);
+  if (state.states[i].empty()) state.states[i] = first_states(state.optimizer, name, parameter);
+  return state.states[i];
+}
+
+/// The rate that a Python function returns.
+Tensor rate_of(PyObject* function) {
+  const Ref rate = checked(PyObject_CallNoArgs(function));
+  const double value = PyFloat_AsDouble(rate.get());
+  if (PyErr_Occurred()) throw PythonError();
+  return Tensor(Array::scalar(static_cast<float>(value)));
+}
+
+/// Updates each parameter that has a gradient.
+void step(State& state, const std::vector<std::string>& names, const Tensors& parameters,
+          const Tensor& rate) {
+  Tensors gradients;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Tensor& p = parameters[i];
+    gradients.push_back(p.requires_grad() && autograd::is_leaf(p) ? autograd::leaf_gradient(p)
+                                                                  : Tensor());
+    if (gradients.back().defined()) states_of(state, i, names[i], p);
+  }
+  state.states.resize(std::max(state.states.size(), parameters.size()));
+  optim::UpdateInputs inputs;
+  inputs.lr = rate;
+  inputs.step = Tensor(Array::scalar(state.updates + 1));
+  const std::vector<Tensors> next = next_values(state, names, parameters, gradients, inputs);
+  for (size_t i = 0; i < next.size(); ++i) {
+    if (next[i].empty()) continue;
+    autograd::set_leaf_value(parameters[i], next[i][0]);
+    state.states[i].assign(next[i].begin() + 1, next[i].end());
   }
   ++state.updates;
+}
+
+/// The same in a function that is traced. `rate`: the Python function of the rate, since schedules
+/// change it between calls.
+void trace_step(Capture& capture, PyObject* self, const std::vector<std::string>& names,
+                PyObject* parameters, PyObject* rate) {
+  State& state = state_of(self);
+  const std::shared_ptr<PyObject> owner = kept(self);
+  const Ref items = checked(PySequence_Tuple(parameters));
+  Tensors values, gradients;
+  std::vector<std::vector<Cell*>> cells(names.size());
+  for (size_t i = 0; i < names.size(); ++i) {
+    PyObject* const object = PyTuple_GetItem(items.get(), static_cast<Py_ssize_t>(i));
+    values.push_back(tensor_of(object));
+    const Cell* const cell = capture.find(object);
+    if (!cell) fail(ErrorCode::kUsage, "an optimizer updates a tensor that the function makes");
+    gradients.push_back(cell->requires_grad ? capture.gradient_of(object).now : Tensor());
+    if (!gradients.back().defined()) continue;
+    for (size_t s = 0; s < states_of(state, i, names[i], cell->before).size(); ++s) {
+      const auto place = [owner, i, s]() -> Tensor& {
+        return state_of(owner.get()).states.at(i).at(s);
+      };
+      cells[i].push_back(
+          &capture.cell_of(&place(), place, [place](const Tensor& next) { place() = next; }));
+    }
+  }
+  state.states.resize(std::max(state.states.size(), names.size()));
+  // The states are those of the trace while the update is traced.
+  std::vector<Tensors> before = state.states;
+  for (size_t i = 0; i < cells.size(); ++i)
+    for (size_t s = 0; s < cells[i].size(); ++s) state.states[i][s] = cells[i][s]->now;
+  optim::UpdateInputs inputs;
+  const std::shared_ptr<PyObject> get_rate = kept(rate);
+  inputs.lr = capture.cell_of(&state, [get_rate] { return rate_of(get_rate.get()); }).now;
+  const int64_t steps = capture.count_update(&state);
+  const auto number = [owner] { return Tensor(Array::scalar(state_of(owner.get()).updates + 1)); };
+  inputs.step = capture.cell_of(&state.updates, number).now;
+  if (steps > 0) inputs.step = inputs.step + Tensor(Array::scalar(steps));
+  std::vector<Tensors> next;
+  try {
+    next = next_values(state, names, values, gradients, inputs);
+  } catch (...) {
+    state.states = std::move(before);
+    throw;
+  }
+  state.states = std::move(before);
+  for (size_t i = 0; i < next.size(); ++i) {
+    if (next[i].empty()) continue;
+    PyObject* const object = PyTuple_GetItem(items.get(), static_cast<Py_ssize_t>(i));
+    tensor_of(object) = detached(next[i][0]);
+    for (size_t s = 0; s < cells[i].size(); ++s) cells[i][s]->now = next[i][s + 1];
+  }
+  capture.after_run([owner] { ++state_of(owner.get()).updates; });
 }
 
 /// The scale of a loss and its counters (good, bad) after an update: those of training by a config.
@@ -127,12 +209,20 @@ PyObject* next_loss_scale(PyObject* /*module*/, PyObject* arguments) {
 
 PyObject* update(PyObject* self, PyObject* arguments) {
   return guarded<PyObject*>(nullptr, [&] {
-    PyObject *names = nullptr, *parameters = nullptr;
-    double rate = 0;
-    if (!PyArg_ParseTuple(arguments, "OOd:step", &names, &parameters, &rate)) throw PythonError();
+    PyObject *names = nullptr, *parameters = nullptr, *get_rate = nullptr;
+    if (!PyArg_ParseTuple(arguments, "OOO:step", &names, &parameters, &get_rate))
+      throw PythonError();
+    const std::vector<std::string> its_names = texts_of(names);
+    if (Capture* const capture = current_capture()) {
+      if (capture->trace().is_inside())
+        fail(ErrorCode::kUsage, "an optimizer makes a step where the value of a tensor decides");
+      const Computing scope(Computing::Precision::kFull);
+      trace_step(*capture, self, its_names, parameters, get_rate);
+      return Py_NewRef(Py_None);
+    }
     if (current_trace())
       fail(ErrorCode::kUsage, "an optimizer makes a step while a function is recorded");
-    const std::vector<std::string> its_names = texts_of(names);
+    const Tensor rate = rate_of(get_rate);
     const Tensors tensors = tensors_of(parameters, "optimizer: parameters");
     if (its_names.size() != tensors.size())
       raise(PyExc_ValueError, "optimizer: a name for each parameter is expected");
@@ -203,7 +293,8 @@ PyObject* put_states(PyObject* self, PyObject* arguments) {
 }
 
 PyMethodDef methods[] = {
-    {"step", update, METH_VARARGS, "Updates each parameter that has a gradient."},
+    {"step", update, METH_VARARGS,
+     "Updates each parameter that has a gradient, at the rate that a function returns."},
     {"states", get_states, METH_VARARGS, "Names and values of the states of a parameter."},
     {"set_states", put_states, METH_VARARGS, "Replaces the states of a parameter."},
     {nullptr, nullptr, 0, nullptr}};

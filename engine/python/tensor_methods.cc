@@ -1,7 +1,7 @@
-// The methods of the type Tensor that are no operations.
+// The methods of the type Tensor that do not come from operations.
 
 #include "autograd/autograd.h"
-#include "python/core.h"
+#include "python/capture.h"
 
 namespace paddle::python {
 namespace {
@@ -47,17 +47,9 @@ PyObject* backward(PyObject* object, PyObject* arguments, PyObject* names) {
     if (!PyArg_ParseTupleAndKeywords(arguments, names, "|Op:backward", const_cast<char**>(keys),
                                      &seed, &retain))
       throw PythonError();
-    const Tensor& value = tensor_of(object);
-    if (!value.requires_grad())
-      fail(ErrorCode::kUsage,
-           "backward: the tensor depends on no tensor whose stop_gradient is False");
     Tensors cotangents;
     if (seed && seed != Py_None) cotangents.push_back(tensor_of(seed));
-    {
-      const Computing scope(Computing::Precision::kFull);
-      const WithoutLock others;
-      autograd::backward_to_leaves({value}, cotangents);
-    }
+    backward_from({tensor_of(object)}, cotangents);
     return Py_NewRef(Py_None);
   });
 }
@@ -65,7 +57,12 @@ PyObject* backward(PyObject* object, PyObject* arguments, PyObject* names) {
 PyObject* clear_grad(PyObject* object, PyObject* /*unused*/) {
   return guarded<PyObject*>(nullptr, [&] {
     const Tensor& value = tensor_of(object);
-    if (value.requires_grad()) autograd::set_leaf_gradient(value, {});
+    if (Capture* const capture = current_capture()) {
+      const Cell* const cell = capture->find(object);
+      if (cell && cell->requires_grad) capture->gradient_of(object).now = {};
+    } else if (value.requires_grad()) {
+      autograd::set_leaf_gradient(value, {});
+    }
     return Py_NewRef(Py_None);
   });
 }
@@ -81,6 +78,8 @@ PyObject* register_hook(PyObject* object, PyObject* function) {
 PyObject* detach(PyObject* object, PyObject* /*unused*/) {
   return guarded<PyObject*>(nullptr, [&] {
     const Tensor& value = tensor_of(object);
+    if (current_capture())
+      return python_tensor(call_single(op_of<"detach">(), {value}, {})).release();
     return python_tensor(Tensor(value.type(), value.content())).release();
   });
 }

@@ -3,7 +3,8 @@
 #include <cstddef>
 
 #include "autograd/autograd.h"
-#include "python/trace.h"
+#include "ops/core/operators.h"
+#include "python/capture.h"
 
 #include <structmember.h>
 
@@ -18,6 +19,8 @@ TensorObject& object_of(PyObject* object) { return *reinterpret_cast<TensorObjec
 /// operations.
 Tensor& value_in(PyObject* object) {
   Tensor& value = object_of(object).value;
+  if (Capture* const capture = current_capture(); capture && value.is_concrete())
+    capture->take(object);
   if (value.is_view()) {
     std::optional<EagerScope> scope;
     if (!current_trace()) scope.emplace(0, 0);
@@ -26,7 +29,19 @@ Tensor& value_in(PyObject* object) {
   return value;
 }
 
+/// The cell of a tensor from outside of a function that is traced; null for others.
+Cell* outside_cell(PyObject* object) {
+  Capture* const capture = current_capture();
+  if (!capture) return nullptr;
+  static_cast<void>(value_in(object));
+  return capture->find(object);
+}
 Ref make_tensor(PyTypeObject* type, Tensor value) {
+  // While a function is traced, a tensor with a known value is one from outside of it.
+  if (Capture* const capture = current_capture(); capture && value.is_concrete()) {
+    ir::Tracer& tracer = capture->trace().tracer();
+    value = tracer.tensor_of(tracer.value_of(value));
+  }
   Ref out = checked(PyType_GenericAlloc(type, 0));
   new (&object_of(out.get()).value) Tensor(std::move(value));
   return out;
@@ -81,6 +96,14 @@ Tensor operand_of(PyObject* object) {
 PyObject* apply_binary(const Op& op, PyObject* a, PyObject* b) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     Tensors operands{operand_of(a), operand_of(b)};
+    for (size_t i = 0; i < 2;
+         ++i) {  // a size promotes as the int that it is when the function runs
+      PyObject* const object = i == 0 ? a : b;
+      const Tensor& other = operands[1 - i];
+      if (is_dim(object) && other.defined())
+        operands[i] =
+            dim_value(dim_of(object), is_integer(other.dtype()) ? other.dtype() : DType::kI64);
+    }
     if (!operands[0].defined() || !operands[1].defined()) return Py_NewRef(Py_NotImplemented);
     Tensors results = apply_operation(op, std::move(operands), default_attrs(op));
     return python_tensor(std::move(results[0])).release();
@@ -177,6 +200,9 @@ template <class Write>
 void write_in_place(PyObject* object, Write&& write) {
   Tensor& value = value_in(object);
   require_writable(value);
+  if (const Cell* const cell = outside_cell(object);
+      cell && cell->requires_grad && autograd::is_recording())
+    fail(ErrorCode::kUsage, "a tensor whose stop_gradient is False is written in place");
   if (!value.requires_grad() || !autograd::is_leaf(value)) return write(value);
   if (autograd::is_recording())
     fail(ErrorCode::kUsage,
@@ -242,12 +268,17 @@ PyObject* get_leaf(PyObject* object, void*) {
   return PyBool_FromLong(!value.requires_grad() || autograd::is_leaf(value));
 }
 PyObject* get_stop_gradient(PyObject* object, void*) {
-  return PyBool_FromLong(!value_in(object).requires_grad());
+  return guarded<PyObject*>(nullptr, [&] {
+    if (const Cell* const cell = outside_cell(object)) return PyBool_FromLong(!cell->requires_grad);
+    return PyBool_FromLong(!value_in(object).requires_grad());
+  });
 }
 int set_stop_gradient(PyObject* object, PyObject* flag, void*) {
   return guarded<int>(-1, [&] {
     const int stop = flag ? PyObject_IsTrue(flag) : -1;
     if (stop < 0) raise(PyExc_TypeError, "stop_gradient must be True or False");
+    if (outside_cell(object))
+      fail(ErrorCode::kUsage, "stop_gradient of a tensor from outside of the function is set");
     Tensor& value = value_in(object);
     if (stop && value.requires_grad()) value = Tensor(value.type(), value.content());
     if (stop || value.requires_grad()) return 0;
@@ -260,6 +291,11 @@ int set_stop_gradient(PyObject* object, PyObject* flag, void*) {
 PyObject* get_grad(PyObject* object, void*) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     const Tensor& value = value_in(object);
+    if (const Cell* const cell = outside_cell(object)) {
+      const Tensor now =
+          cell->requires_grad ? current_capture()->gradient_of(object).now : Tensor();
+      return now.defined() ? python_tensor(now).release() : Py_NewRef(Py_None);
+    }
     if (!value.requires_grad() || !autograd::is_leaf(value)) return Py_NewRef(Py_None);
     const Tensor gradient = autograd::leaf_gradient(value);
     return gradient.defined() ? python_tensor(gradient).release() : Py_NewRef(Py_None);

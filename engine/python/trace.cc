@@ -17,8 +17,8 @@ thread_local Trace* innermost = nullptr;
 
 }  // namespace
 
-Trace::Trace(std::map<PyObject*, std::string> names)
-    : function_(std::make_shared<ir::Function>(std::string(program::kPrediction), TargetInfo{})),
+Trace::Trace(std::string function, std::map<PyObject*, std::string> names)
+    : function_(std::make_shared<ir::Function>(std::move(function), TargetInfo{})),
       tracer_(*function_),
       names_(std::move(names)),
       previous_(innermost) {
@@ -111,6 +111,10 @@ PyObject* remainder(PyObject* a, PyObject* b) {
   return computed(a, b, [](const Dim& x, const Dim& y) { return modulo(x, y); });
 }
 
+PyObject* negate(PyObject* object) {
+  return guarded<PyObject*>(nullptr, [&] { return python_dim(Dim(0) - dim_of(object)).release(); });
+}
+
 [[noreturn]] void reject_unknown(const Dim& dim) {
   fail(ErrorCode::kUsage, "the size ", dim.text(), " is not known while a function is recorded");
 }
@@ -159,6 +163,7 @@ PyType_Slot dim_slots[] = {
     {Py_nb_multiply, slot(multiply)},
     {Py_nb_floor_divide, slot(divide)},
     {Py_nb_remainder, slot(remainder)},
+    {Py_nb_negative, slot(negate)},
     {Py_nb_int, slot(reject_number)},
     {Py_nb_float, slot(reject_number)},
     {Py_nb_index, slot(reject_number)},
@@ -217,7 +222,7 @@ PyObject* save_function(PyObject* /*module*/, PyObject* arguments) {
     program::ParameterStore store;
     std::shared_ptr<ir::Function> traced;
     {
-      Trace trace(std::move(names));
+      Trace trace(std::string(program::kPrediction), std::move(names));
       const InterpreterScope scope(trace.tracer());
       const autograd::NoGradScope no_grad;
       Tensors given;
@@ -308,6 +313,10 @@ PyObject* is_known(PyObject* /*module*/, PyObject* tensor) {
                             [&] { return PyBool_FromLong(tensor_of(tensor).is_concrete()); });
 }
 
+PyObject* is_traced(PyObject* /*module*/, PyObject* /*unused*/) {
+  return PyBool_FromLong(current_trace() != nullptr);
+}
+
 PyObject* branch(PyObject* /*module*/, PyObject* arguments) {
   return guarded<PyObject*>(nullptr, [&] {
     PyObject *condition = nullptr, *yes = nullptr, *no = nullptr;
@@ -335,6 +344,7 @@ PyMethodDef functions[] = {
     {"save_function", save_function, METH_VARARGS, "Records a function and saves it as a model."},
     {"is_in_branch", is_in_branch, METH_NOARGS, "Whether a branch or a loop is recorded."},
     {"dry_run", dry_run, METH_O, "What a function gives, as types."},
+    {"is_tracing", is_traced, METH_NOARGS, "Whether calls are recorded in a function."},
     {"is_known", is_known, METH_O, "Whether the value of a tensor is known."},
     {"branch", branch, METH_VARARGS, "One of two functions, by a tensor."},
     {"loop", loop, METH_VARARGS, "A function again and again while another one says so."},

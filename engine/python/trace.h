@@ -16,7 +16,7 @@ namespace paddle::python {
 class Trace {
  public:
   /// `names`: tensors that become parameters of the function where it uses them, by object.
-  explicit Trace(std::map<PyObject*, std::string> names);
+  Trace(std::string function, std::map<PyObject*, std::string> names);
   ~Trace();
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;

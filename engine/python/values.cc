@@ -225,6 +225,14 @@ struct Nested {
 
 Tensor value_of(PyObject* object, std::optional<DType> dtype) {
   Array array;
+  if (is_tensor(object) && !tensor_of(object).is_concrete()) {  // of a function that is traced
+    const Tensor& given = tensor_of(object);
+    Attrs attrs;
+    if (!dtype || *dtype == given.dtype())
+      return call_single(op_of<"assign">(), {given}, std::move(attrs));
+    attrs.values = {AttrValue(*dtype)};
+    return call_single(op_of<"cast">(), {given}, std::move(attrs));
+  }
   if (is_tensor(object)) {
     array = tensor_of(object).array();
   } else if (auto shared = is_sequence(object) ? std::nullopt : array_of_buffer(object, true)) {

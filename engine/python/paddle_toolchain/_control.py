@@ -6,11 +6,71 @@ the branch if it is a tensor, or a number that differs; containers are compared 
 """
 import builtins
 import operator
+import sys
+import threading
 
 from . import _paddle
 
 _NUMBERS = (builtins.bool, builtins.int, builtins.float)
 VALUE = "_jit_value"  # the returned value, which counts only where its flag is set
+
+
+_active = threading.local()
+
+
+def recorder():
+    """What records the reads and writes of a function that is traced for calls; None otherwise."""
+    return getattr(_active, "recorder", None)
+
+
+def set_recorder(value):
+    """Sets it for this thread."""
+    _active.recorder = value
+
+
+# --- what is outside of the function ---
+
+
+def attribute(value, name):
+    """`value.name`"""
+    active = recorder()
+    return getattr(value, name) if active is None else active.attribute(value, name)
+
+
+def global_name(value, name):
+    """A name that the function does not define."""
+    active = recorder()
+    return value if active is None else active.global_name(value, name, sys._getframe(1).f_globals)
+
+
+def container(value):
+    """What is going to be written in place."""
+    active = recorder()
+    return value if active is None else active.container(value)
+
+
+class slot:
+    """An attribute that is assigned: `slot(a, "b").value = c` in place of `a.b = c`."""
+
+    def __init__(self, owner, name):
+        object.__setattr__(self, "_place", (owner, name))
+
+    @property
+    def value(self):
+        return container(attribute(*self._place))  # of `a.b += c`
+
+    @value.setter
+    def value(self, value):
+        active = recorder()
+        if active is None:
+            setattr(*self._place, value)
+        else:
+            active.write(*self._place, value)
+
+    @value.deleter
+    def value(self):
+        owner, name = self._place
+        delattr(container(owner), name)
 
 
 class Undefined:

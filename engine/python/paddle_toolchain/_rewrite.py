@@ -6,267 +6,37 @@ statement unless a tensor of a trace decides. The code keeps its file and lines.
 """
 import ast
 import builtins
+import contextlib
+import dataclasses
 import functools
 import inspect
 import os
-import re
 import sysconfig
 import textwrap
 import types
 
-from . import _control, _paddle
+from . import _control
+from ._syntax import (
+    CONTROL,
+    Effects,
+    Jumps,
+    Unsupported,
+    assign,
+    constant,
+    define,
+    helper_call,
+    is_read,
+    lambda_node,
+    name_node,
+)
 
-_CONTROL = "_jit_control"
-_MUTATORS = frozenset(
-    "add append clear discard extend insert pop popitem remove reverse setdefault sort update".split())
 _OWN = os.path.dirname(os.path.abspath(__file__))
 _STANDARD = tuple(
     os.path.realpath(path) for path in {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+# The code of functions that contextlib.contextmanager makes.
+_CONTEXT_MANAGER = contextlib.contextmanager(len).__code__
 # Functions of the package that call layers of the user.
 _CONTAINERS = os.path.join(_OWN, "nn", "containers.py")
-
-
-# --- small pieces of syntax ---
-
-
-def _name(name, store=False):
-    return ast.Name(id=name, ctx=ast.Store() if store else ast.Load())
-
-
-def _helper(name, *arguments):
-    function = ast.Attribute(value=_name(_CONTROL), attr=name, ctx=ast.Load())
-    return ast.Call(func=function, args=list(arguments), keywords=[])
-
-
-def _lambda(body):
-    nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-    return ast.Lambda(args=nothing, body=body)
-
-
-def _define(name, parameters, body):
-    arguments = ast.arguments(posonlyargs=[], args=[ast.arg(arg=each) for each in parameters], kwonlyargs=[],
-                              kw_defaults=[], defaults=[])
-    out = ast.FunctionDef(name=name, args=arguments, body=body, decorator_list=[])
-    out.type_params = []  # required since Python 3.12
-    return out
-
-
-def _assign(name, value):
-    return ast.Assign(targets=[_name(name, True)], value=value)
-
-
-def _text(value):
-    return ast.Constant(value=value)
-
-
-def _is_read(node):
-    """Whether this is the checked value of a name."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "read" \
-        and isinstance(node.func.value, ast.Name) and node.func.value.id == _CONTROL
-
-
-# --- what a block does ---
-
-
-class _Effects(ast.NodeVisitor):
-    """The names that statements assign or whose containers they change, and what cannot depend on a tensor."""
-
-    def __init__(self, statements, local):
-        self.local, self.names, self.attributes = local, [], []
-        for statement in statements:
-            self.visit(statement)
-
-    def _note(self, name):
-        if name in self.local:
-            if name not in self.names:
-                self.names.append(name)
-        else:
-            self._attribute(_name(name))
-
-    def _attribute(self, node):
-        text = re.sub(_CONTROL + r"\.read\((\w+)\)", r"\1", ast.unparse(node))
-        self.attributes.append(f"{text} is assigned")
-
-    def _written(self, node):
-        """The base of what is written in place."""
-        while isinstance(node, ast.Subscript) or _is_read(node):
-            node = node.args[0] if isinstance(node, ast.Call) else node.value
-        if isinstance(node, ast.Name):
-            self._note(node.id)
-        else:
-            self._attribute(node)
-
-    def visit_Name(self, node):
-        if isinstance(node.ctx, (ast.Store, ast.Del)):
-            self._note(node.id)
-
-    def visit_Attribute(self, node):
-        if isinstance(node.ctx, (ast.Store, ast.Del)):
-            self._attribute(node)
-        self.generic_visit(node)
-
-    def visit_Subscript(self, node):
-        if isinstance(node.ctx, (ast.Store, ast.Del)):
-            self._written(node)
-        self.generic_visit(node)
-
-    def visit_Call(self, node):
-        if isinstance(node.func, ast.Attribute) and node.func.attr in _MUTATORS:
-            self._written(node.func.value)
-        self.generic_visit(node)
-
-    def visit_Raise(self, node):
-        self.attributes.append("an exception is raised")
-        self.generic_visit(node)
-
-    def visit_FunctionDef(self, node):
-        self._note(node.name)
-
-    visit_AsyncFunctionDef = visit_ClassDef = visit_FunctionDef
-
-    def visit_Lambda(self, node):
-        pass
-
-    def visit_ListComp(self, node):
-        pass
-
-    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp
-
-    def visit_ExceptHandler(self, node):
-        if node.name:
-            self._note(node.name)
-        self.generic_visit(node)
-
-    def visit_Import(self, node):
-        for alias in node.names:
-            self._note((alias.asname or alias.name).partition(".")[0])
-
-    visit_ImportFrom = visit_Import
-
-
-def _contains(statements, kinds, through_loops=True):
-    """Whether statements of these kinds occur, not in inner functions."""
-    for statement in statements:
-        if isinstance(statement, kinds):
-            return True
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            continue
-        for field in ("body", "orelse", "finalbody"):
-            inner = getattr(statement, field, [])
-            in_loop = isinstance(statement, (ast.While, ast.For)) and field == "body"
-            if isinstance(inner, list) and (through_loops or not in_loop) and _contains(inner, kinds, through_loops):
-                return True
-        for handler in getattr(statement, "handlers", []):
-            if _contains(handler.body, kinds, through_loops):
-                return True
-    return False
-
-
-def _always_returns(statements):
-    for statement in statements:
-        if isinstance(statement, (ast.Return, ast.Raise)):
-            return True
-        if isinstance(statement, ast.If) and _always_returns(statement.body) and _always_returns(statement.orelse):
-            return True
-        if isinstance(statement, ast.With) and _always_returns(statement.body):
-            return True
-        if isinstance(statement, ast.While) and isinstance(statement.test, ast.Constant) and statement.test.value \
-                and not _contains(statement.body, ast.Break, False):
-            return True
-        if isinstance(statement, (ast.For, ast.While)) and _always_returns(statement.orelse) \
-                and not _contains(statement.body, ast.Break, False):
-            return True
-    return False
-
-
-class _Unsupported(Exception):
-    pass
-
-
-# --- jumps become flags ---
-
-
-class _Jumps:
-    """`break`, `continue` and inner `return`s as assignments, with conditions around what they skip."""
-
-    def __init__(self, statements):
-        self.count = 0
-        self.returns = any(_contains([s], ast.Return) for s in statements if not isinstance(s, ast.Return))
-        self.always = _always_returns(statements)
-        self.is_set, self.value = "_jit_returned", _control.VALUE
-
-    def function(self, statements):
-        if not self.returns:
-            return self.block(statements, None)
-        before = [_assign(self.is_set, _text(False)), _assign(self.value, _text(None))]
-        result = _helper("returned", _name(self.is_set), _name(self.value), _text(self.always))
-        return before + self.block(statements, None) + [ast.Return(value=result)]
-
-    def _flags(self, statement, loop):
-        """The flags that a statement may set."""
-        out = []
-        if self.returns and _contains([statement], ast.Return):
-            out.append(self.is_set)
-        if loop:
-            if _contains([statement], ast.Break, False):
-                out.append(loop[0])
-            if _contains([statement], ast.Continue, False):
-                out.append(loop[1])
-        return out
-
-    def block(self, statements, loop):
-        out = []
-        for at, statement in enumerate(statements):
-            flags = self._flags(statement, loop)
-            out.extend(self.statement(statement, loop))
-            if isinstance(statement, (ast.Return, ast.Break, ast.Continue)) and (self.returns or loop):
-                break
-            rest = statements[at + 1:]
-            if flags and rest:
-                test = _name(flags[0]) if len(flags) == 1 else ast.BoolOp(op=ast.Or(), values=[_name(f) for f in flags])
-                skip = ast.If(test=ast.UnaryOp(op=ast.Not(), operand=test), body=self.block(rest, loop), orelse=[])
-                out.append(ast.copy_location(skip, rest[0]))
-                break
-        return out
-
-    def statement(self, node, loop):
-        if isinstance(node, ast.Return) and self.returns:
-            value = node.value if node.value is not None else _text(None)
-            return [ast.copy_location(each, node) for each in
-                    (_assign(self.value, value), _assign(self.is_set, _text(True)))]
-        if isinstance(node, ast.Break):
-            return [ast.copy_location(_assign(loop[0], _text(True)), node)]
-        if isinstance(node, ast.Continue):
-            return [ast.copy_location(_assign(loop[1], _text(True)), node)]
-        if isinstance(node, (ast.While, ast.For)):
-            return self.loop(node, loop)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            return [node]
-        for field in ("body", "orelse", "finalbody"):
-            inner = getattr(node, field, None)
-            if isinstance(inner, list) and inner and isinstance(inner[0], ast.stmt):
-                setattr(node, field, self.block(inner, loop) or [ast.Pass()])
-        for handler in getattr(node, "handlers", []):
-            handler.body = self.block(handler.body, loop) or [ast.Pass()]
-        return [node]
-
-    def loop(self, node, outer):
-        self.count += 1
-        own = (f"_jit_break_{self.count}", f"_jit_continue_{self.count}")
-        breaks, continues = _contains(node.body, ast.Break, False), _contains(node.body, ast.Continue, False)
-        returns = self.returns and _contains(node.body, ast.Return)
-        body = self.block(node.body, own)
-        if continues:
-            body.insert(0, _assign(own[1], _text(False)))
-        stops = ([own[0]] if breaks else []) + ([self.is_set] if returns else [])
-        orelse = self.block(node.orelse, outer)
-        node.body, node.orelse, node.jit_stops = body or [ast.Pass()], [], stops
-        out = [ast.copy_location(_assign(own[0], _text(False)), node)] if breaks else []
-        out.append(node)
-        if orelse and stops:
-            test = _name(stops[0]) if len(stops) == 1 else ast.BoolOp(op=ast.Or(), values=[_name(s) for s in stops])
-            orelse = [ast.copy_location(ast.If(ast.UnaryOp(op=ast.Not(), operand=test), orelse, []), node)]
-        return out + orelse
 
 
 # --- statements and expressions become calls ---
@@ -281,38 +51,83 @@ class _Calls(ast.NodeTransformer):
 
     def visit_BoolOp(self, node):
         if any(isinstance(each, ast.NamedExpr) for each in ast.walk(node)):
-            raise _Unsupported
+            raise Unsupported
         self.generic_visit(node)
-        return _helper("and_" if isinstance(node.op, ast.And) else "or_", *(_lambda(each) for each in node.values))
+        return helper_call("and_" if isinstance(node.op, ast.And) else "or_", *(lambda_node(each) for each in node.values))
 
     def visit_UnaryOp(self, node):
         self.generic_visit(node)
-        return _helper("not_", node.operand) if isinstance(node.op, ast.Not) else node
+        return helper_call("not_", node.operand) if isinstance(node.op, ast.Not) else node
 
     def visit_Compare(self, node):
         self.generic_visit(node)
         if len(node.ops) == 1:
             return node
-        rest = [ast.Tuple(elts=[_text(type(op).__name__), _lambda(right)], ctx=ast.Load())
+        rest = [ast.Tuple(elts=[constant(type(op).__name__), lambda_node(right)], ctx=ast.Load())
                 for op, right in zip(node.ops, node.comparators)]
-        return _helper("compare", node.left, *rest)
+        return helper_call("compare", node.left, *rest)
 
     def visit_IfExp(self, node):
         if any(isinstance(each, ast.NamedExpr) for each in ast.walk(node)):
-            raise _Unsupported
+            raise Unsupported
         self.generic_visit(node)
-        return _helper("if_expression", node.test, _lambda(node.body), _lambda(node.orelse))
+        return helper_call("if_expression", node.test, lambda_node(node.body), lambda_node(node.orelse))
 
     def visit_Call(self, node):
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
             if self.first_argument is None:
-                raise _Unsupported
-            node.args = [_name("__class__"), _name(self.first_argument)]
+                raise Unsupported
+            node.args = [name_node("__class__"), name_node(self.first_argument)]
+            return node
+        if is_read(node):
             return node
         self.generic_visit(node)
-        function = ast.Attribute(value=_name(_CONTROL), attr="call", ctx=ast.Load())
+        function = ast.Attribute(value=name_node(CONTROL), attr="call", ctx=ast.Load())
         node.func = ast.Call(func=function, args=[node.func], keywords=[])
         return node
+
+    def visit_Attribute(self, node):
+        if isinstance(node.value, ast.Name) and node.value.id == CONTROL:
+            return node
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load):
+            return helper_call("attribute", node.value, constant(node.attr))
+        return ast.Attribute(value=helper_call("slot", node.value, constant(node.attr)), attr="value", ctx=node.ctx)
+
+    def visit_Subscript(self, node):
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load):
+            node.value = helper_call("container", node.value)
+        return node
+
+    def visit_AugAssign(self, node):
+        written = name_node(node.target.id) if isinstance(node.target, ast.Name) else None
+        self.generic_visit(node)
+        if written is None:
+            return node
+        check = ast.Expr(value=helper_call("container", self.visit(ast.copy_location(written, node.target))))
+        return [ast.copy_location(check, node), node]
+
+    def visit_Name(self, node):
+        if isinstance(node.ctx, ast.Load) and node.id not in self.local and not node.id.startswith("_jit_"):
+            return helper_call("global_name", node, constant(node.id))
+        return node
+
+    def visit_Lambda(self, node):
+        before = self.local
+        self.local = before | set(_parameters(node.args))
+        self.generic_visit(node)
+        self.local = before
+        return node
+
+    def _comprehension(self, node):
+        before = self.local
+        self.local = before | {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+        self.generic_visit(node)
+        self.local = before
+        return node
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
 
     def visit_FunctionDef(self, node):
         return node  # rewritten when it is called
@@ -320,13 +135,13 @@ class _Calls(ast.NodeTransformer):
     visit_AsyncFunctionDef = visit_ClassDef = visit_FunctionDef
 
     def visit_Yield(self, node):
-        raise _Unsupported
+        raise Unsupported
 
     visit_YieldFrom = visit_Await = visit_AsyncFor = visit_AsyncWith = visit_Yield
 
     def visit_Delete(self, node):
         if any(isinstance(each, ast.Name) for each in node.targets):
-            raise _Unsupported
+            raise Unsupported
         return self.generic_visit(node)
 
     # statements
@@ -334,27 +149,27 @@ class _Calls(ast.NodeTransformer):
     def visit_Assert(self, node):
         self.generic_visit(node)
         message = ast.Tuple(elts=[node.msg] if node.msg else [], ctx=ast.Load())
-        return ast.Expr(value=_helper("assert_", node.test, _lambda(message)))
+        return ast.Expr(value=helper_call("assert_", node.test, lambda_node(message)))
 
     def _function(self, name, names, body, parameter=None):
         own = [each for each in names if each not in self.globals]
         shared = [each for each in names if each in self.globals]
         declared = ([ast.Nonlocal(names=own)] if own else []) + ([ast.Global(names=shared)] if shared else [])
-        return _define(name, [parameter] if parameter else [], declared + (body or [ast.Pass()]))
+        return define(name, [parameter] if parameter else [], declared + (body or [ast.Pass()]))
 
     def _state(self, names):
         """The functions that get and set the names, and what comes with them."""
         self.count += 1
         put, values = f"_jit_put_{self.count}", "_jit_values"
-        load = ast.List(elts=[_name(each) for each in names], ctx=ast.Load())
-        store = [ast.Assign(targets=[ast.List(elts=[_name(each, True) for each in names], ctx=ast.Store())],
-                            value=_name(values))] if names else []
+        load = ast.List(elts=[name_node(each) for each in names], ctx=ast.Load())
+        store = [ast.Assign(targets=[ast.List(elts=[name_node(each, True) for each in names], ctx=ast.Store())],
+                            value=name_node(values))] if names else []
         definition = self._function(put, names, store, values)
-        return definition, [_lambda(load), _name(put), ast.Tuple(elts=[_text(each) for each in names], ctx=ast.Load())]
+        return definition, [lambda_node(load), name_node(put), ast.Tuple(elts=[constant(each) for each in names], ctx=ast.Load())]
 
     def _effects(self, statements):
-        effects = _Effects(statements, self.local)
-        attributes = ast.Tuple(elts=[_text(each) for each in effects.attributes], ctx=ast.Load())
+        effects = Effects(statements, self.local)
+        attributes = ast.Tuple(elts=[constant(each) for each in effects.attributes], ctx=ast.Load())
         return effects.names, attributes
 
     def _statements(self, statements):
@@ -371,7 +186,7 @@ class _Calls(ast.NodeTransformer):
         number = self.count
         ways = [self._function(f"_jit_{way}_{number}", names, self._statements(body))
                 for way, body in (("then", node.body), ("else", node.orelse))]
-        call = _helper("if_", test, *(_name(way.name) for way in ways), *state, attributes)
+        call = helper_call("if_", test, *(name_node(way.name) for way in ways), *state, attributes)
         return [put, *ways, ast.Expr(value=call)]
 
     def visit_While(self, node):
@@ -379,33 +194,43 @@ class _Calls(ast.NodeTransformer):
         names, attributes = self._effects([*node.body, ast.Expr(value=node.test)])
         test = node.test
         if stops:
-            test = ast.BoolOp(op=ast.And(), values=[*(ast.UnaryOp(op=ast.Not(), operand=_name(s)) for s in stops), test])
+            test = ast.BoolOp(op=ast.And(), values=[*(ast.UnaryOp(op=ast.Not(), operand=name_node(s)) for s in stops), test])
         put, state = self._state(names)
         number = self.count
         condition = self._function(f"_jit_test_{number}", names, [ast.Return(value=self.visit(test))])
         body = self._function(f"_jit_body_{number}", names, self._statements(node.body))
-        call = _helper("while_", _name(condition.name), _name(body.name), *state, attributes)
+        call = helper_call("while_", name_node(condition.name), name_node(body.name), *state, attributes)
         return [put, condition, body, ast.Expr(value=call)]
 
     def visit_For(self, node):
         stops = node.jit_stops
         item = "_jit_item"
-        take = ast.Assign(targets=[node.target], value=_name(item))
+        take = ast.Assign(targets=[node.target], value=name_node(item))
         names, attributes = self._effects([take, *node.body])
         source = node.iter
         is_range = isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id == "range" \
             and not source.keywords and not any(isinstance(each, ast.Starred) for each in source.args)
         if is_range:
-            source = _helper("range_", _name("range"), *(self.visit(each) for each in source.args))
+            source = helper_call("range_", name_node("range"), *(self.visit(each) for each in source.args))
         else:
             source = self.visit(source)
         put, state = self._state(names)
         number = self.count
         body = self._function(f"_jit_body_{number}", names, self._statements([take, *node.body]), item)
-        stop = _text(False) if not stops else _name(stops[0]) if len(stops) == 1 else self.visit(
-            ast.BoolOp(op=ast.Or(), values=[_name(each) for each in stops]))
-        call = _helper("for_", source, _name(body.name), _lambda(stop), *state, attributes)
+        stop = constant(False) if not stops else name_node(stops[0]) if len(stops) == 1 else self.visit(
+            ast.BoolOp(op=ast.Or(), values=[name_node(each) for each in stops]))
+        call = helper_call("for_", source, name_node(body.name), lambda_node(stop), *state, attributes)
         return [put, body, ast.Expr(value=call)]
+
+
+class _Reads(_Calls):
+    """Only calls, attributes and other names: for functions whose statements are left, such as generators."""
+
+    def _left(self, node):
+        return self.generic_visit(node)
+
+    visit_BoolOp = visit_UnaryOp = visit_Compare = visit_IfExp = visit_Assert = _left
+    visit_If = visit_While = visit_For = visit_Yield = visit_YieldFrom = visit_Delete = _left
 
 
 class _Loads(ast.NodeTransformer):
@@ -415,7 +240,7 @@ class _Loads(ast.NodeTransformer):
         self.names = names
 
     def visit_Name(self, node):
-        return _helper("read", node) if isinstance(node.ctx, ast.Load) and node.id in self.names else node
+        return helper_call("read", node) if isinstance(node.ctx, ast.Load) and node.id in self.names else node
 
     def visit_FunctionDef(self, node):
         return node
@@ -434,41 +259,77 @@ def _is_private(node):
     return name.startswith("__") and not name.endswith("__")
 
 
-def _rewritten(function):
-    """The code of the function with calls in place of decisions."""
+def _definition(function):
+    """The source of a function as the definition of one, with the lines that it has."""
     lines, first = inspect.getsourcelines(function.__code__)  # not of what it wraps
-    tree = ast.parse(textwrap.dedent("".join(lines)))
-    definition = tree.body[0]
-    if not isinstance(definition, ast.FunctionDef):
-        raise _Unsupported  # a lambda, or a coroutine
-    if any(isinstance(node, ast.Match) or _is_private(node) for node in ast.walk(definition)):
-        raise _Unsupported
+    text = textwrap.dedent("".join(lines))
+    if function.__name__ == "<lambda>":
+        indent = len(lines[0]) - len(text.partition("\n")[0] + "\n")
+        return _lambda_definition(function.__code__, text, first, indent)
+    tree = ast.parse(text)
+    if not isinstance(tree.body[0], ast.FunctionDef):
+        raise Unsupported  # a coroutine
     ast.increment_lineno(tree, first - 1)
+    return tree.body[0]
+
+
+def _lambda_definition(code, text, first, indent):
+    """A lambda as a definition. Its source may be a part of a statement, of which a lambda of the same place is sought."""
+    for end in range(len(text), 0, -1):
+        try:
+            tree = ast.parse(text[:end].rstrip().rstrip(","))
+            break
+        except SyntaxError:
+            continue
+    else:
+        raise Unsupported
+    ast.increment_lineno(tree, first - 1)
+    places = {(line, column - indent) for line, _, column, _ in code.co_positions() if line and column is not None}
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)
+             and _parameters(node.args) == list(code.co_varnames[:len(_parameters(node.args))])
+             and any((each.lineno, each.col_offset) in places for each in ast.walk(node.body) if hasattr(each, "lineno"))]
+    # Of one lambda in another, both have places of the inner one.
+    found = [node for node in found if (node.body.lineno, node.body.col_offset) in places] or found
+    if len(found) != 1:
+        raise Unsupported
+    out = define("_jit_lambda", [], [ast.copy_location(ast.Return(value=found[0].body), found[0].body)])
+    out.args = found[0].args
+    return ast.copy_location(out, found[0])
+
+
+def _rewritten(function, decisions=True):
+    """The code of the function with calls in place of decisions, reads and calls, or only of reads and calls."""
+    definition = _definition(function)
+    if any(_is_private(node) or (decisions and isinstance(node, ast.Match)) for node in ast.walk(definition)):
+        raise Unsupported
     definition.decorator_list = []
     code = function.__code__
     parameters = _parameters(definition.args)
     globals_ = {name for node in ast.walk(definition) if isinstance(node, ast.Global) for name in node.names}
     outer = {name for node in ast.walk(definition) if isinstance(node, ast.Nonlocal) for name in node.names}
     declarations = [node for node in definition.body if isinstance(node, (ast.Global, ast.Nonlocal))]
-    statements = [node for node in definition.body if not isinstance(node, (ast.Global, ast.Nonlocal))]
-    body = _Jumps(statements).function(statements)
-    flags = {node.id for each in body for node in ast.walk(each)
-             if isinstance(node, ast.Name) and node.id.startswith("_jit_") and node.id != _CONTROL}
-    stored = {*code.co_varnames, *code.co_cellvars, *parameters, *flags}
+    body = [node for node in definition.body if not isinstance(node, (ast.Global, ast.Nonlocal))]
+    first_argument = parameters[0] if parameters else None
+    stored = {*code.co_varnames, *code.co_cellvars, *parameters}
+    if decisions:
+        body = Jumps(body).function(body)
+        stored |= {node.id for each in body for node in ast.walk(each)
+                   if isinstance(node, ast.Name) and node.id.startswith("_jit_") and node.id != CONTROL}
+        unset = sorted(stored - set(parameters) - globals_ - outer - set(code.co_freevars))
+        loads = _Loads(frozenset(name for name in unset if not name.startswith("_jit_")))
+        body = [loads.visit(each) for each in body]
     local = stored | globals_ | set(code.co_freevars)
-    unset = sorted(stored - set(parameters) - globals_ - outer - set(code.co_freevars))
-    loads = _Loads(frozenset(name for name in unset if not name.startswith("_jit_")))
-    body = [loads.visit(each) for each in body]
-    body = _Calls(local, globals_, parameters[0] if parameters else None)._statements(body)
-    # Names of inner functions can only be shared if they exist.
-    empty = [_assign(name, _helper("Undefined", _text(name))) for name in unset]
-    definition.body = declarations + empty + body
+    body = (_Calls if decisions else _Reads)(local, globals_, first_argument)._statements(body)
+    if decisions:
+        # Names of inner functions can only be shared if they exist.
+        body = [assign(name, helper_call("Undefined", constant(name))) for name in unset] + body
+    definition.body = declarations + body
     # Its own name means what it means outside.
     definition.name = "_jit_function"
-    free = [*code.co_freevars, _CONTROL]
+    free = [*code.co_freevars, CONTROL]
     if "__class__" not in free and any(isinstance(n, ast.Name) and n.id == "__class__" for n in ast.walk(definition)):
-        raise _Unsupported
-    factory = _define("_jit_factory", free, [definition, ast.Return(value=_name(definition.name))])
+        raise Unsupported
+    factory = define("_jit_factory", free, [definition, ast.Return(value=name_node(definition.name))])
     module = ast.Module(body=[factory], type_ignores=[])
     ast.fix_missing_locations(module)
     compiled = compile(module, code.co_filename, "exec")
@@ -480,19 +341,33 @@ def _rewritten(function):
 _codes = {}
 
 
+def _code_of(function):
+    """The rewritten code; None for functions without source, or with what is left as it is."""
+    code, recorder = function.__code__, _control.recorder()
+    key = (code, recorder is None)
+    if key not in _codes:
+        _codes[key] = None
+        for decisions in (True,) if recorder is None else (True, False):
+            try:
+                _codes[key] = _rewritten(function, decisions)
+                break
+            except (OSError, TypeError, SyntaxError, IndexError, StopIteration, Unsupported):
+                continue
+    return _codes[key]
+
+
 def _converted(function):
-    code = function.__code__
-    if code not in _codes:
-        try:
-            _codes[code] = _rewritten(function)
-        except (OSError, TypeError, SyntaxError, IndexError, _Unsupported):
-            _codes[code] = None  # without source, or with parts that are left as they are
-    if _codes[code] is None:
+    code, recorder = function.__code__, _control.recorder()
+    with recorder.paused() if recorder else contextlib.nullcontext():
+        rewritten = _code_of(function)
+    if rewritten is None:
         return function
+    if recorder:
+        recorder.allow(rewritten)
     cells = dict(zip(code.co_freevars, function.__closure__ or ()))
-    cells[_CONTROL] = types.CellType(_control)
-    closure = tuple(cells[name] for name in _codes[code].co_freevars)
-    out = types.FunctionType(_codes[code], function.__globals__, function.__name__, function.__defaults__, closure)
+    cells[CONTROL] = types.CellType(_control)
+    closure = tuple(cells[name] for name in rewritten.co_freevars)
+    out = types.FunctionType(rewritten, function.__globals__, function.__name__, function.__defaults__, closure)
     out.__kwdefaults__ = function.__kwdefaults__
     return out
 
@@ -507,24 +382,73 @@ def _is_left(function):
     return file.startswith((_OWN + os.sep, *(path + os.sep for path in _STANDARD))) or file.startswith("<frozen")
 
 
+def _call_layer(layer, forward):
+    """A call of a layer: its hooks, which are rewritten, too, and `forward`."""
+    before, after = (list(layer.__dict__.get(name, {}).values()) for name in ("_pre_hooks", "_post_hooks"))
+    if not before and not after:
+        return forward
+
+    def run(*inputs, **named):
+        for hook in before:
+            changed = call(hook)(layer, inputs)
+            if changed is not None:
+                inputs = changed if isinstance(changed, tuple) else (changed,)
+        outputs = forward(*inputs, **named)
+        for hook in after:
+            changed = call(hook)(layer, inputs, outputs)
+            outputs = outputs if changed is None else changed
+        return outputs
+
+    return run
+
+
+def _constructor(kind):
+    """A class of the user, whose `__init__` is rewritten."""
+    initialize = kind.__init__
+    if type(kind) is not type or kind.__new__ is not object.__new__ or not isinstance(initialize, types.FunctionType) \
+            or dataclasses.is_dataclass(kind) or _is_left(initialize):
+        return kind
+
+    def construct(*arguments, **named):
+        out = object.__new__(kind)
+        call(initialize)(out, *arguments, **named)
+        return out
+
+    return construct
+
+
 def call(function):
     """What is called in place of a function: it itself, or the rewritten one."""
+    recorder = _control.recorder()
     if isinstance(function, types.FunctionType):
-        return function if _is_left(function) else _converted(function)
+        if recorder and function.__code__ is _CONTEXT_MANAGER:
+            return contextlib.contextmanager(call(function.__wrapped__))
+        if _is_left(function):
+            return function
+        if recorder:
+            recorder.function(function)
+            if getattr(function, "_jit_break", False):
+                return function
+        return _converted(function)
     if isinstance(function, types.MethodType):
         inner = call(function.__func__)
         return function if inner is function.__func__ else types.MethodType(inner, function.__self__)
     if function is builtins.print:
-        return _control.print_
+        return recorder.replacement(print) if recorder else _control.print_
     if isinstance(function, functools.partial):
         return functools.partial(call(function.func), *function.args, **function.keywords)
-    if isinstance(function, type) or isinstance(function, types.BuiltinFunctionType):
-        return function
+    if isinstance(function, type):
+        return _constructor(function) if recorder else function
+    if isinstance(function, types.BuiltinFunctionType):
+        return recorder and recorder.replacement(function) or function
+    if hasattr(type(function), "_jit_inner"):  # compiled by to_static: a part of what is traced
+        return call(function._jit_inner)
     own = getattr(type(function), "__call__", None)
     if not isinstance(own, types.FunctionType):
         return function
     if own.__qualname__ == "Layer.__call__" and own.__module__.endswith("paddle_toolchain.nn.layer"):
-        own = type(function).forward
+        forward = call(function.__dict__.get("forward", types.MethodType(type(function).forward, function)))
+        return _call_layer(function, forward)
     inner = call(own)
     return types.MethodType(inner, function)
 

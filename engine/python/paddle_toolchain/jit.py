@@ -6,7 +6,31 @@ import contextlib
 import os
 
 from . import _paddle, _rewrite
+from ._explain import Explanation, check, explain
+from ._static import JitError, StaticFunction
+from ._static import to_static as _to_static
 from .nn.layer import Layer, evaluating
+
+__all__ = ["Explanation", "JitError", "StaticFunction", "check", "cond", "explain", "load", "not_to_static", "save", "to_static", "while_loop"]
+
+
+def to_static(function=None, *, full_graph=False, exact=False):
+    """Compiles a function or the `forward` of a layer at its first call; also a decorator.
+
+    The compiled function is called while what it read besides its arguments is unchanged: globals, attributes, modes of
+    layers. Otherwise it is compiled again. Where the function does what cannot be compiled, such as printing the value
+    of a tensor, it runs as Python; with `full_graph` that is a JitError. With `exact` its results have the same bits as
+    those of Python; otherwise operations may be fused with other roundings.
+    """
+    if function is None:
+        return lambda given: _to_static(given, full_graph, exact)
+    return _to_static(function, full_graph, exact)
+
+
+def not_to_static(function):
+    """Calls of this function are not compiled, so a function that calls it runs as Python."""
+    function._jit_break = True
+    return function
 
 
 def _tensors(value, what):

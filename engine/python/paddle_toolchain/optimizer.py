@@ -33,7 +33,7 @@ class Optimizer:
 
     def step(self):
         """Updates each parameter that has a gradient."""
-        self._update.step(self._names, self._parameters, self.get_lr())
+        self._update.step(self._names, self._parameters, self.get_lr)
 
     def clear_grad(self):
         """Removes the gradients of the parameters."""

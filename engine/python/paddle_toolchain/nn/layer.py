@@ -4,6 +4,22 @@ import contextlib
 from .. import _paddle
 
 
+# Counts changes of the structure of layers. Compiled functions look at it before they look at each of their layers.
+EPOCH = [0]
+_PACKAGE = __package__.split(".")[0]
+
+
+def _changed(layer):
+    layer.__dict__["_version"] = layer.__dict__.get("_version", 0) + 1
+    EPOCH[0] += 1
+
+
+def _set_training(layer, training):
+    if layer.__dict__.get("training") is not training:
+        object.__setattr__(layer, "training", training)
+        _changed(layer)
+
+
 @contextlib.contextmanager
 def evaluating(layer):
     """The layer in evaluation mode; it has its modes back at the end."""
@@ -13,7 +29,7 @@ def evaluating(layer):
         yield
     finally:
         for each, training in before:
-            object.__setattr__(each, "training", training)
+            _set_training(each, training)
 
 
 class Parameter(_paddle.Tensor):
@@ -37,13 +53,16 @@ class Parameter(_paddle.Tensor):
 class _Hook:
     """A hook of a layer; `remove` ends it."""
 
-    def __init__(self, hooks, function):
-        self._hooks, self._number = hooks, max(hooks, default=0) + 1
-        hooks[self._number] = function
+    def __init__(self, layer, store, function):
+        self._layer, self._hooks = layer, layer.__dict__.setdefault(store, {})
+        self._number = max(self._hooks, default=0) + 1
+        self._hooks[self._number] = function
+        _changed(layer)
 
     def remove(self):
         """The function is not called any more."""
         self._hooks.pop(self._number, None)
+        _changed(self._layer)
 
 
 class Layer:
@@ -71,11 +90,11 @@ class Layer:
 
     def register_forward_pre_hook(self, hook):
         """Calls `hook(layer, inputs)` before `forward`; what it returns replaces the inputs."""
-        return _Hook(self.__dict__.setdefault("_pre_hooks", {}), hook)
+        return _Hook(self, "_pre_hooks", hook)
 
     def register_forward_post_hook(self, hook):
         """Calls `hook(layer, inputs, outputs)` after `forward`; what it returns replaces the outputs."""
-        return _Hook(self.__dict__.setdefault("_post_hooks", {}), hook)
+        return _Hook(self, "_post_hooks", hook)
 
     def __setattr__(self, name, value):
         if _paddle.is_in_branch():
@@ -87,9 +106,13 @@ class Layer:
             store = "_sub_layers"
         elif isinstance(value, _paddle.Tensor) and name in self.__dict__.get("_buffers", ()):
             store = "_buffers"
+        own = type(self).__module__.split(".")[0] == _PACKAGE
+        if own or name == "training" or store in ("_parameters", "_sub_layers"):
+            _changed(self)
         for other in ("_parameters", "_buffers", "_sub_layers"):
             if other != store and name in self.__dict__.get(other, ()):
                 del self.__dict__[other][name]
+                _changed(self)
         if store is None:
             object.__setattr__(self, name, value)
             return
@@ -106,6 +129,7 @@ class Layer:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __delattr__(self, name):
+        _changed(self)
         for store in ("_parameters", "_buffers", "_sub_layers"):
             if name in self.__dict__.get(store, ()):
                 del self.__dict__[store][name]
@@ -125,6 +149,7 @@ class Layer:
     def register_buffer(self, name, tensor):
         """Sets a tensor that is saved but not trained."""
         self._buffers[name] = tensor
+        _changed(self)
 
     def named_children(self):
         """Direct sub-layers with their names."""
@@ -192,13 +217,13 @@ class Layer:
     def train(self):
         """Training: dropout drops, batch norm takes the statistics of the batch."""
         for layer in self.sublayers(include_self=True):
-            object.__setattr__(layer, "training", True)
+            _set_training(layer, True)
         return self
 
     def eval(self):
         """Evaluation: dropout does nothing, batch norm takes the running statistics."""
         for layer in self.sublayers(include_self=True):
-            object.__setattr__(layer, "training", False)
+            _set_training(layer, False)
         return self
 
     def apply(self, function):
