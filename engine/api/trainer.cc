@@ -30,6 +30,16 @@ LogLine public_line(const train::LogLine& line) {
   return out;
 }
 
+TrainStep public_step(const train::StepReport& report) {
+  TrainStep out;
+  out.step = report.step;
+  out.epoch = report.epoch;
+  out.loss = report.loss;
+  out.learning_rate = report.learning_rate;
+  if (report.evaluation) out.evaluation = public_line(*report.evaluation);
+  return out;
+}
+
 /// Collects the log and hands each line to the caller's function.
 class Observer final : public train::TrainObserver {
  public:
@@ -43,6 +53,11 @@ class Observer final : public train::TrainObserver {
   void log(const train::LogLine& line) override {
     lines.push_back(public_line(line));
     if (options_.on_log) options_.on_log(lines.back());
+  }
+  bool wants_steps() const override { return options_.on_step != nullptr; }
+  void step(const train::StepReport& report) override { options_.on_step(public_step(report)); }
+  void checkpoint(const std::string& folder) override {
+    if (options_.on_checkpoint) options_.on_checkpoint(folder);
   }
   std::vector<LogLine> lines;
 
@@ -79,13 +94,7 @@ class Trainer::Impl {
     }
     const auto report = trainer_->step();
     if (!report) return std::nullopt;
-    TrainStep out;
-    out.step = report->step;
-    out.epoch = report->epoch;
-    out.loss = report->loss;
-    out.learning_rate = report->learning_rate;
-    if (report->evaluation) out.evaluation = public_line(*report->evaluation);
-    return out;
+    return public_step(*report);
   }
 
   std::string save() { return started().save(); }

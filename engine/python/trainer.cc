@@ -32,6 +32,13 @@ class Listener {
     const WithLock lock;
     tell(kind, python_line(line));
   }
+  void step(const v0::TrainStep& step) const {
+    const WithLock lock;
+    tell("step",
+         checked(Py_BuildValue("{s:L,s:L,s:d,s:d}", "step", static_cast<long long>(step.step),
+                               "epoch", static_cast<long long>(step.epoch), "loss", step.loss,
+                               "learning_rate", step.learning_rate)));
+  }
   void text(const char* kind, const std::string& line) const {
     const WithLock lock;
     tell(kind, python_text(line));
@@ -74,9 +81,9 @@ PyObject* train(PyObject* /*module*/, PyObject* arguments) {
   return guarded<PyObject*>(nullptr, [&] {
     const char *config = nullptr, *output = nullptr;
     PyObject *overrides = nullptr, *listen = nullptr;
-    int resume = 0, overwrite = 0, eager = 0;
-    if (!PyArg_ParseTuple(arguments, "sOspppO:train", &config, &overrides, &output, &resume,
-                          &overwrite, &eager, &listen))
+    int resume = 0, overwrite = 0, eager = 0, steps = 0;
+    if (!PyArg_ParseTuple(arguments, "sOsppppO:train", &config, &overrides, &output, &resume,
+                          &overwrite, &eager, &steps, &listen))
       throw PythonError();
     v0::TrainOptions options;
     options.overrides = texts_of(overrides);
@@ -87,6 +94,8 @@ PyObject* train(PyObject* /*module*/, PyObject* arguments) {
     const Listener listener(listen);
     options.on_log = [&](const v0::LogLine& line) { listener.line("log", line); };
     options.on_note = [&](const std::string& line) { listener.text("note", line); };
+    options.on_checkpoint = [&](const std::string& folder) { listener.text("checkpoint", folder); };
+    if (steps) options.on_step = [&](const v0::TrainStep& step) { listener.step(step); };
     options.on_warning = [&](const std::string& line) { listener.text("warning", line); };
     v0::TrainResult result;
     bool interrupted = false;

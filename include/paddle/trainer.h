@@ -29,6 +29,8 @@
 
 namespace paddle::v0 {
 
+struct TrainStep;
+
 /// A line of the run's `metrics.jsonl`.
 struct LogLine {
   std::string kind;  ///< "train" or "valid"
@@ -53,6 +55,10 @@ struct TrainOptions {
   /// Called for each line of the log. An exception thrown in a callback ends the run and comes out
   /// of `Trainer::run`; the last checkpoint stays valid.
   std::function<void(const LogLine&)> on_log;
+  /// Called by `run` after each step; the run then waits for the loss of each.
+  std::function<void(const TrainStep&)> on_step;
+  /// Called with the folder of each checkpoint that is complete.
+  std::function<void(const std::string&)> on_checkpoint;
   std::function<void(const std::string&)> on_note, on_warning;
 };
 

@@ -26,6 +26,13 @@ class Seen:
     def on_evaluate(self, line):
         self.events.append(("evaluate", line["step"]))
 
+    def on_step(self, step, logs):
+        self.events.append(("step", step, logs["loss"]))
+
+    def on_checkpoint(self, folder):
+        assert os.path.exists(f"{folder}/model.safetensors"), folder
+        self.events.append(("checkpoint", os.path.basename(folder)))
+
     def on_end(self, run):
         self.events.append("end")
 
@@ -37,6 +44,8 @@ assert run.steps == 40, run.steps
 assert seen.events[0] == "start" and seen.events[-1] == "end", seen.events
 assert ("log", 5) in seen.events and ("evaluate", 40) in seen.events, seen.events
 assert run.valid["metrics"]["accuracy"] > 0.2, run.valid
+assert [event[1] for event in seen.events if event[0] == "step"] == list(range(1, 41)), seen.events
+assert ("checkpoint", "40") in seen.events, seen.events
 assert [line["step"] for line in run.log if line["kind"] == "train"] == list(range(5, 41, 5)), run.log
 
 

@@ -21,9 +21,9 @@ class Trainer:
     """Trains as a config says.
 
     `overrides` are changes such as "train.epochs=1"; `output` is the run folder, by default
-    runs/NAME. A callback has some of the methods `on_start(trainer)`, `on_log(line)`,
-    `on_evaluate(line)`, `on_note(text)`, `on_warning(text)` and `on_end(run)`; a line is a dict.
-    `on_log` and `on_evaluate` end the run after the current step by returning "stop".
+    runs/NAME. A callback has some of the methods `on_start(trainer)`, `on_step(step, logs)`, `on_log(line)`,
+    `on_evaluate(line)`, `on_checkpoint(folder)`, `on_note(text)`, `on_warning(text)` and `on_end(run)`; `logs` and a
+    line are dicts. Each ends the run after the current step by returning "stop".
     """
 
     def __init__(self, config, overrides=(), callbacks=(), output=None, resume=False, overwrite=False, eager=False):
@@ -39,15 +39,17 @@ class Trainer:
         """Trains to the end of the config; a Run. An exception in a callback ends the run."""
         self._tell("on_start", self)
         run = Run(_paddle.train(self.config, self.overrides, self.output, self.resume, self.overwrite, self.eager,
-                                self._on_event))
+                                any(hasattr(callback, "on_step") for callback in self.callbacks), self._on_event))
         self._tell("on_end", run)
         return run
 
-    def _tell(self, method, value):
-        answers = [getattr(callback, method)(value) for callback in self.callbacks if hasattr(callback, method)]
+    def _tell(self, method, *values):
+        answers = [getattr(callback, method)(*values) for callback in self.callbacks if hasattr(callback, method)]
         return "stop" if "stop" in answers else None
 
     def _on_event(self, kind, value):
+        if kind == "step":
+            return self._tell("on_step", value["step"], value)
         if kind != "log":
             return self._tell("on_" + kind, value)
         return self._tell("on_log" if value["kind"] == "train" else "on_evaluate", value)

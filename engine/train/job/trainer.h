@@ -87,9 +87,16 @@ class NonFiniteLoss : public Error {
   int64_t step_;
 };
 
+struct StepReport;
+
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
+  /// Whether `step` is called after each step, whose loss is then waited for.
+  virtual bool wants_steps() const { return false; }
+  virtual void step(const StepReport& /*report*/) {}
+  /// After a checkpoint is complete, on rank 0.
+  virtual void checkpoint(const std::string& /*folder*/) {}
   virtual void note(const std::string& /*line*/) {}
   virtual void warn(const std::string& /*line*/) {}
   virtual void log(const LogLine& /*line*/) {}

@@ -14,7 +14,7 @@ namespace paddle::train {
 namespace fs = std::filesystem;
 
 std::string Trainer::Impl::checkpoint() {
-  const std::string path = (fs::path(folder_.checkpoints()) / std::to_string(state_.step)).string();
+  std::string path = (fs::path(folder_.checkpoints()) / std::to_string(state_.step)).string();
   update_running_statistics();
   if (written_) return path;
   complete_checkpoint();  // of an earlier step
@@ -71,10 +71,13 @@ void Trainer::Impl::continue_checkpoint() {
       pending_->start([writer = &pending_->writer] { writer->finish(); });
     return;
   }
+  const int64_t step = pending_->step;
   if (communicator_->is_root())
     program::prune_checkpoints(folder_.checkpoints(), config_.keep_checkpoints,
-                               {pending_->best_step, pending_->step});
+                               {pending_->best_step, step});
   pending_.reset();
+  if (communicator_->is_root())
+    observer_.checkpoint((fs::path(folder_.checkpoints()) / std::to_string(step)).string());
 }
 
 void Trainer::Impl::advance_checkpoint() {

@@ -48,6 +48,8 @@ class Trainer::Impl {
   TrainResult run();
   void begin();
   std::optional<StepReport> step();
+  /// Trains on the next batch; nothing at the end of the run.
+  std::optional<StepReport> next_step();
   std::string save();
   TrainResult finish_steps();
   TimedStep timed_step();

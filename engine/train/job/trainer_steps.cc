@@ -35,7 +35,11 @@ TrainResult Trainer::Impl::run() {
   return guarded([&] {
     const Phase phase("training");
     const int64_t total = total_steps();
-    while (state_.step < total && !stop_signal() && !ended_early() && run_step(total, false)) {
+    if (observer_.wants_steps()) {
+      while (const auto report = next_step()) observer_.step(*report);
+    } else {
+      while (state_.step < total && !stop_signal() && !ended_early() && run_step(total, false)) {
+      }
     }
     return finish_run();
   });
@@ -62,22 +66,24 @@ void Trainer::Impl::begin() {
 std::optional<StepReport> Trainer::Impl::step() {
   if (!begun_ || ended_)
     fail(ErrorCode::kUsage, "a step of a run that ", begun_ ? "is over" : "has not begun");
-  return guarded([&]() -> std::optional<StepReport> {
-    const int64_t total = total_steps(), before = state_.step;
-    // A batch after which the run goes back to a checkpoint trains nothing.
-    while (state_.step < total && !stop_signal() && !ended_early()) {
-      if (!run_step(total, true)) break;
-      if (state_.step == before) continue;
-      StepReport out;
-      out.step = state_.step;
-      out.epoch = state_.position.epoch;
-      out.loss = last_loss_;
-      out.learning_rate = learning_rate(state_.step - 1);
-      if (last_valid_ && last_valid_->step == state_.step) out.evaluation = last_valid_;
-      return out;
-    }
-    return std::nullopt;
-  });
+  return guarded([&] { return next_step(); });
+}
+
+std::optional<StepReport> Trainer::Impl::next_step() {
+  const int64_t total = total_steps(), before = state_.step;
+  // A batch after which the run goes back to a checkpoint trains nothing.
+  while (state_.step < total && !stop_signal() && !ended_early()) {
+    if (!run_step(total, true)) break;
+    if (state_.step == before) continue;
+    StepReport out;
+    out.step = state_.step;
+    out.epoch = state_.position.epoch;
+    out.loss = last_loss_;
+    out.learning_rate = learning_rate(state_.step - 1);
+    if (last_valid_ && last_valid_->step == state_.step) out.evaluation = last_valid_;
+    return out;
+  }
+  return std::nullopt;
 }
 
 std::string Trainer::Impl::save() {
