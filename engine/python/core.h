@@ -211,7 +211,7 @@ Ref operation_function(const Op& op, PyObject* self);
 void add_calls(PyObject* module);
 
 // --- optimizer.cc, data.cc, trainer.cc, model.cc, language_model.cc, plugins.cc, readers.cc,
-// trace.cc, compiled_function.cc ---
+// trace.cc, compiled_function.cc, exporting.cc ---
 
 void add_optimizer(PyObject* module);
 void add_data(PyObject* module);
@@ -222,6 +222,7 @@ void add_plugins(PyObject* module);
 void add_readers(PyObject* module);
 void add_traces(PyObject* module);
 void add_compiled_functions(PyObject* module);
+void add_exporting(PyObject* module);
 
 /// An object of Python that owns one of the library.
 template <class Owned>
