@@ -93,7 +93,7 @@ Cell& Capture::gradient_of(PyObject* object) {
   take(object);
   Cell* const tensor = find(object);
   if (!tensor || !autograd::is_leaf(tensor->before))
-    fail(ErrorCode::kUsage, "the gradient of a tensor that is no leaf is used");
+    fail(ErrorCode::kUsage, "the gradient of a tensor is used that is not a leaf");
   it->second = &add({.kind = Cell::Kind::kGradient,
                      .owner = tensor,
                      .before = autograd::leaf_gradient(tensor->before)});

@@ -54,7 +54,7 @@ class Capture {
   void take(PyObject* object);
   /// The cell of a tensor object; null if it has not been taken.
   Cell* find(PyObject* object);
-  /// The cell of a place in memory that is no tensor object; the first time it is added, with its
+  /// The cell of a place in memory other than a tensor object; the first time it is added, with its
   /// value before the trace.
   Cell& cell_of(const void* place, std::function<Tensor()> get,
                 std::function<void(const Tensor&)> set = {});

@@ -140,7 +140,7 @@ void add_backward(Compiled& out, Capture& capture, const Tensors& outputs, bool 
         extract(function, ports, own, forward, [&](const ir::Operation& o) { return !is_late(o); });
     return;
   }
-  // What the gradient reads of the function: its inputs, and values that it computes.
+  // The gradient reads the inputs of the function, and values that it computes.
   Values residuals;
   std::set<const ir::Value*> seen(arguments.begin(), arguments.end());
   const auto note = [&](const ir::Value* v) {

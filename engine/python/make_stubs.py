@@ -13,8 +13,11 @@ import re
 import sys
 
 HEADER = '"""Generated; do not edit."""\nfrom collections.abc import Callable, Iterator, Sequence\nfrom typing import Any, Literal\n'
-MODULES = ("amp", "autograd", "config", "data", "fft", "io", "jit", "language_model", "linalg", "nn", "nn.clip",
-           "nn.containers", "nn.functional", "nn.layer", "nn.layers", "optimizer", "plugins", "training")
+MODULES = ("amp", "autograd", "config", "custom_operation", "data", "export", "fft", "io", "jit", "language_model", "linalg",
+           "metric", "model", "nn", "nn.clip", "nn.containers", "nn.functional", "nn.layer", "nn.layers", "optimizer",
+           "plugins", "training")
+# Modules of which the package has classes or functions, and that are not attributes of it.
+INNER = ("custom_operation", "language_model", "model", "training")
 TYPES = {
     "T": "TensorLike", "tensor": "TensorLike", "Ts": "Sequence[TensorLike]", "tensors": "Sequence[TensorLike]",
     "bool": "_bool", "int": "int", "float": "float", "str": "str", "number": "_complex", "ints": "int | Sequence[int]",
@@ -246,9 +249,11 @@ def package_lines(paddle):
            "class _Array(Protocol):\n    def __array__(self) -> Any: ...",
            'TensorLike: TypeAlias = "Tensor | _complex | Sequence[Any] | _Array"']
     out += tensor_lines(paddle)
-    out += [f"from . import {name} as {name}" for name in MODULES if "." not in name and name not in ("language_model", "training")]
+    out += [f"from . import {name} as {name}" for name in MODULES if "." not in name and name not in INNER]
     out.append("from .language_model import LanguageModel as LanguageModel")
     out.append("from .training import Run as Run, Trainer as Trainer")
+    out.append("from .custom_operation import op as op")
+    out.append("from .model import Network as Network\nfrom typing import overload")
     out.append("from .autograd import enable_grad as enable_grad, grad as grad, is_grad_enabled as is_grad_enabled, no_grad as no_grad")
     out.append("class Error(Exception):\n    code: int\n    file: str\n    line: int\n    column: int\n    notes: list[str]")
     out += [f"class {name}(Error{bases}): ..." for name, bases in (
@@ -256,8 +261,9 @@ def package_lines(paddle):
         ("InternalError", ""), ("DeviceError", ", RuntimeError"), ("PeerError", ", ConnectionError"))]
     out.append("class Dim:\n    def __getattr__(self, name: str) -> Any: ...")
     out.append("class Model:\n    inputs: dict[str, str]\n    outputs: dict[str, str]\n    name: str\n    classes: list[str]\n"
-               "    def __init__(self, path: Any, weights: str = ..., function: str = ..., overrides: Sequence[str] = ...,"
-               " raw: _bool = ..., precision: str = ...) -> None: ...\n"
+               "    @overload\n    def __new__(cls, path: nn.Layer) -> Network: ...  # type: ignore[misc]\n"
+               "    @overload\n    def __new__(cls, path: Any, weights: str = ..., function: str = ...,"
+               " overrides: Sequence[str] = ..., raw: _bool = ..., precision: str = ...) -> Model: ...\n"
                "    def predict(self, *inputs: Any, **named: Any) -> dict[str, Tensor]: ...\n    def clone(self) -> Model: ...")
     out.append("class TextEncoder:\n    width: int\n    context: int\n    def __init__(self, path: Any) -> None: ...\n"
                "    def embed(self, text: str) -> Tensor: ...")
@@ -272,7 +278,7 @@ def package_lines(paddle):
         if inspect.isfunction(value) and value.__module__ == "paddle_toolchain" and not name.startswith("_"):
             out.append(function_line(name, value).replace("-> Any:", f"-> {results.get(name, 'Any')}:"))
             taken.add(name)
-    modules = {name for name in MODULES if "." not in name}
+    modules = {name for name in MODULES if "." not in name} - {*INNER}
     return out + operation_lines(paddle, set(paddle.operations()) - taken - modules)
 
 

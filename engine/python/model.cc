@@ -127,7 +127,8 @@ PyType_Slot slots[] = {
     {Py_tp_doc, const_cast<char*>("A trained model: a run or model folder, a checkpoint, an ONNX "
                                   "file or a model file.")},
     {0, nullptr}};
-PyType_Spec spec = {"paddle_toolchain.Model", sizeof(ModelObject), 0, Py_TPFLAGS_DEFAULT, slots};
+PyType_Spec spec = {"paddle_toolchain.Model", sizeof(ModelObject), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
 
 }  // namespace
 

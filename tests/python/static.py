@@ -333,7 +333,7 @@ for name, reason in broken:
 assert len(programs) >= 60 and full >= len(programs) - 4, broken
 
 
-# What a compiled function read besides its arguments is checked at each call.
+# Reads besides the arguments are checked at each call.
 
 
 def static(function):
@@ -482,7 +482,7 @@ for accumulate in (3, 1):
     assert compiled == trained(lambda f: f, accumulate)[1]
     assert int(optimizer.state_dict()["updates"]) == 6 // accumulate
 
-# What cannot be compiled runs as Python, once for each call, and the reason has its line.
+# Other functions run as Python, once for each call, and the reason has its line.
 
 log, count = [], 0
 
@@ -588,7 +588,7 @@ for function, kind in ((static(as_number), None), (paddle.jit.to_static(as_numbe
         assert type(error) is kind, (kind, error)
         assert kind is AttributeError or "int(x.sum())" in str(error)
 
-# What was compiled, and a comparison of both ways.
+# Descriptions of compiled functions, and comparisons with Python.
 
 
 class Skipped(nn.Layer):

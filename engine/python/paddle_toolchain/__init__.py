@@ -20,7 +20,6 @@ from ._paddle import (
     DeviceError,
     Error,
     InternalError,
-    Model,
     ModelError,
     PeerError,
     Tensor,
@@ -51,9 +50,10 @@ float64 = "float64"
 complex64 = "complex64"
 complex128 = "complex128"
 
-_MODULES = ("amp", "autograd", "config", "data", "fft", "io", "jit", "linalg", "nn", "optimizer", "plugins")
+_MODULES = ("amp", "autograd", "config", "data", "export", "fft", "io", "jit", "linalg", "metric", "nn", "optimizer", "plugins")
 # Classes of modules that are imported when they are first used.
-_CLASSES = {"LanguageModel": "language_model", "Run": "training", "Trainer": "training"}
+_CLASSES = {"LanguageModel": "language_model", "Model": "model", "Network": "model", "Run": "training", "Trainer": "training",
+            "op": "custom_operation"}
 
 
 def to_tensor(data, dtype=None, place=None, stop_gradient=True):

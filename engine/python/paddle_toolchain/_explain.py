@@ -4,7 +4,7 @@ from ._recorder import attributes_of, set_attributes
 from ._static import JitError, StaticFunction, reason_of
 from .nn.layer import Layer
 
-# What to write instead, by what a reason says.
+# Advice, by words of a reason.
 _ADVICE = (
     ("not known while", "keep the value a tensor, or compute it outside of the function"),
     ("print()", "return the value and print it outside of the function"),

@@ -176,7 +176,7 @@ class Recorder:
     def _admit_dict(self, value, source, text):
         self._limit(value, text)
         if not all(isinstance(key, _NUMBERS) for key in value):
-            raise Break(f"{text} has keys that are no numbers or strings")
+            raise Break(f"{text} has keys of other types than numbers and strings")
         self.check(f"type({source}) is {self.bind(type(value))} and list({source}) == {self.bind(list(value))}",
                    f"{text} has other keys")
         self.keep(value)

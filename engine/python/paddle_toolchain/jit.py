@@ -79,7 +79,9 @@ def save(function, path, input_spec, outputs=None):
 
 def load(path):
     """A saved model, ready to predict."""
-    return _paddle.Model(path)
+    from .model import Model
+
+    return Model(path)
 
 
 def _joined(value, what, single):
