@@ -25,7 +25,7 @@ struct EarlierReport {
   bool quick = false;
   std::map<std::pair<std::string, std::string>, Outcome> cases;  ///< by group and name
 };
-/// kUsage if there is no such file, kConfig if it is not a report.
+/// Throws kUsage if the file does not exist, kConfig if it is not a report.
 EarlierReport read_report(const std::string& path);
 /// The cases whose status has changed, and those that are new or gone.
 std::string report_changes(const conformance::Report& report, const EarlierReport& before);

@@ -26,8 +26,8 @@ struct CheckOptions {
   double timeout_seconds = 60;
 };
 
-/// Checks a plug-in, or a device. kUsage if there is no such file, device, group or case; a file
-/// that cannot be loaded is a failed case.
+/// Checks a plug-in, or a device. Throws kUsage for a file, device, group or case that does not
+/// exist; a file that cannot be loaded is a failed case.
 Report check_plugin(const CheckOptions& options);
 
 }  // namespace paddle::conformance

@@ -123,8 +123,8 @@ std::string difference(const Bytes& found, const Bytes& expected);
 
 /// How long `returns_in_time` waits: longer without `quick`.
 void set_time_limit(const Extent& extent);
-/// Calls `f` on a thread and gives its result. The result says so if `f` takes more time than that;
-/// the thread then continues.
+/// Runs `f` on a thread of its own and returns its result, or a message if it does not end within
+/// the time limit; the thread then continues.
 std::string returns_in_time(const char* what, const std::function<std::string()>& f);
 
 }  // namespace paddle::conformance

@@ -430,7 +430,7 @@ std::string check_training(const std::string& device, const std::string& name, M
   const Device there = parse_device(device);
   const std::vector<Net> all = nets(extent.seed);
   const auto found_net = std::ranges::find(all, name, &Net::name);
-  if (found_net == all.end()) fail(ErrorCode::kUsage, "there is no network '", name, "'");
+  if (found_net == all.end()) fail(ErrorCode::kUsage, "unknown network '", name, "'");
   Net net = *found_net;
   if (extent.quick) net.steps = kQuickSteps;
   const Course expected = train(net, Mode::kEager, Device::cpu());

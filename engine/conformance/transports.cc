@@ -436,7 +436,7 @@ std::string check_transport(const KindChoice& kind, const std::string& check,
   if (name == "timeout") return check_timeout(kind);
   if (name == "lost_rank") return check_lost_rank(kind);
   if (name == "close") return check_close(kind);
-  fail(ErrorCode::kUsage, "there is no check '", check, "' of transports");
+  fail(ErrorCode::kUsage, "unknown check of transports: '", check, "'");
 }
 
 }  // namespace paddle::conformance

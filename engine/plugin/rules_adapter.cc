@@ -100,7 +100,7 @@ Dim quotient_of(const Dim& a, const Dim& b) {
 const TensorType& type_of_operand(const TypesOfCall& types, uint32_t operand) {
   const Tensors& all = types.context.operands();
   if (operand >= all.size() || !all[operand].defined())
-    fail(ErrorCode::kUsage, "infer: there is no operand ", operand);
+    fail(ErrorCode::kUsage, "infer: operand ", operand, " does not exist");
   return all[operand].type();
 }
 
