@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <numeric>
 
 #include "comm/communicator.h"
@@ -14,6 +15,7 @@
 #include "ops/generated/comm.h"
 #include "runtime/compile.h"
 #include "runtime/execute.h"
+#include "tensor/device_functions.h"
 #include "tensor/interpreter.h"
 
 namespace paddle::conformance {
@@ -191,6 +193,61 @@ std::string check_lost(Device device) {
   return "a lost rank is not noticed";
 }
 
+/// Ranks whose programs differ: every rank ends with an error, and one of them says why.
+std::string check_mismatch(Device device) {
+  struct Difference {
+    const char* what;
+    std::function<Tensor(const Peer& c)> call;  ///< not the same on both ranks
+  };
+  const auto operand = [device](DType dtype, int64_t rows, int rank) {
+    return Tensor(contribution(dtype, rows, rank).to(device));
+  };
+  const auto reduced = [](const Tensors& x, const Peer& c) {
+    return ops::comm_all_reduce(x, all_ranks(c)).back();
+  };
+  const std::vector<Difference> differences = {
+      {"sizes",
+       [&](const Peer& c) {
+         return reduced({operand(DType::kF32, 100 * (c.rank() + 1), c.rank())}, c);
+       }},
+      {"dtypes",
+       [&](const Peer& c) {
+         return reduced({operand(c.rank() == 0 ? DType::kF32 : DType::kF64, 100, c.rank())}, c);
+       }},
+      {"numbers of tensors",
+       [&](const Peer& c) {
+         const Tensor x = operand(DType::kI32, 100, c.rank());
+         return reduced(c.rank() == 0 ? Tensors{x} : Tensors{x, x}, c);
+       }},
+      {"operations", [&](const Peer& c) {
+         const Tensor x = operand(DType::kF32, c.rank() == 0 ? 100 : 50, c.rank());
+         return c.rank() == 0 ? reduced({x}, c)
+                              : ops::comm_all_gather(x, all_ranks(c), 0, {100, 50});
+       }}};
+  for (const Difference& each : differences) {
+    std::vector<std::string> accepted(2);
+    try {
+      comm::simulate(2, [&](const Peers& c) {
+        runtime::EagerExecutor executor({.device = device}, {}, &c->collectives());
+        const InterpreterScope scope(executor);
+        (void)each.call(*c).array().on_host();
+        synchronize(device);
+        c->barrier();  // a rank that had nothing to wait for notices here
+        accepted[static_cast<size_t>(c->rank())] = "returns";
+      });
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::kInternal)
+        return str("ranks with different ", each.what, ": expected the status ",
+                   static_cast<int>(ErrorCode::kInternal), ", found ", static_cast<int>(e.code()),
+                   ": ", e.what());
+    }
+    for (size_t rank = 0; rank < accepted.size(); ++rank)
+      if (!accepted[rank].empty())
+        return str("ranks with different ", each.what, ": rank ", rank, " gets no error");
+  }
+  return "";
+}
+
 }  // namespace
 
 std::vector<std::string> collective_checks(const Extent& extent) {
@@ -200,6 +257,7 @@ std::vector<std::string> collective_checks(const Extent& extent) {
     out.push_back(str("plan/", ranks));
   }
   out.emplace_back("lost");
+  out.emplace_back("mismatch");
   return out;
 }
 
@@ -210,6 +268,9 @@ std::string check_collectives_on(const std::string& device, const std::string& c
   const Device there = parse_device(device);
   if (check == "lost")
     return returns_in_time("a collective operation", [=] { return check_lost(there); });
+  if (check == "mismatch")
+    return returns_in_time("a collective operation of ranks that disagree",
+                           [=] { return check_mismatch(there); });
   const bool plan = check.starts_with("plan/");
   const int ranks = std::stoi(check.substr(check.find('/') + 1));
   return returns_in_time("a run of ranks", [=]() -> std::string {

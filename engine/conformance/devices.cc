@@ -92,7 +92,8 @@ const std::vector<DeviceCheck>& device_checks() {
                     "event_again", "event_unrecorded", "event_of_host", "event_of_device",
                     "crosswise", "threads", "peers", "clock", "graphs", "objects"});
     add("schedules", {"random"});
-    add("errors", {"arguments", "threads", "kernel", "after_kernel", "once", "full_memory"});
+    add("errors",
+        {"arguments", "threads", "kernel", "after_kernel", "once", "full_memory", "nonfinite"});
     add("plans", {"modules", "gradients", "unusual", "streams", "at_once", "steady"});
     add("repeat", {"repeated"});
     return out;
@@ -107,6 +108,7 @@ std::string check_device(const std::string& device, const DeviceCheck& check,
   if (check.group == "memory") return check_device_memory(device, check.name, extent);
   if (check.group == "streams" || check.group == "schedules")
     return check_device_streams(device, check.name, extent);
+  if (check.name == "nonfinite") return check_device_nonfinite(device, extent);
   return check_device_plans(device, check.name, extent);
 }
 

@@ -26,5 +26,7 @@ std::string check_device_streams(const std::string& device, const std::string& c
                                  const Extent& extent);
 std::string check_device_plans(const std::string& device, const std::string& check,
                                const Extent& extent);
+/// NaN and infinity, of the group "errors".
+std::string check_device_nonfinite(const std::string& device, const Extent& extent);
 
 }  // namespace paddle::conformance

@@ -201,7 +201,7 @@ std::string check_every_gradient(const std::string& device, size_t part) {
   const Device there = parse_device(device);
   return check_part(part, [&](const Op& op) -> std::optional<std::string> {
     if (!op.differentiable() || inspect::samples_of(op).empty()) return std::nullopt;
-    return inspect::check_gradient(op, 1, {inspect::Mode::kEager}, there);
+    return inspect::check_gradient(op, 2, {inspect::Mode::kEager}, there);
   });
 }
 

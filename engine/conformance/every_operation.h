@@ -25,7 +25,7 @@ inline constexpr size_t kOperationParts = 8;
 /// line that begins with kNote has the coverage, others say what is wrong. Operations that the
 /// checks of collective operations and of control flow (in the group plans) exercise are left out.
 std::string check_every_operation(const std::string& device, size_t part);
-/// The same for gradients, by finite differences, of those that have one.
+/// The same for gradients to second order, by finite differences, of those that have one.
 std::string check_every_gradient(const std::string& device, size_t part);
 
 /// Whether it is an operation of the engine that calls with arrays of the suite exercise.

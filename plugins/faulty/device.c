@@ -4,6 +4,8 @@
 #include "../relay/relay.c"
 #undef paddle_plugin_main
 
+#include <float.h>
+
 static paddle_device_api faulty;
 static const paddle_device_api* const faulty_devices[] = {&faulty};
 
@@ -187,7 +189,50 @@ static paddle_status prepare_relu_of_nan(paddle_call* call, const paddle_request
 }
 static const paddle_kernel relu_of_nan = {sizeof relu_of_nan, "relu", NAME, "float32",
                                           prepare_relu_of_nan};
-static const paddle_kernel* const faulty_kernels[] = {&relu_of_nan};
+/* Sums that do not go beyond the largest number. */
+static int run_bounded_add(const struct task* task, char* text, size_t capacity) {
+  (void)text, (void)capacity;
+  const float *x = task->operands[0], *y = task->operands[1];
+  float* const out = task->results[0];
+  for (int64_t i = 0; i < task->sizes[0]; ++i) {
+    const float sum = x[i] + y[i];
+    out[i] = sum > FLT_MAX ? FLT_MAX : sum < -FLT_MAX ? -FLT_MAX : sum;
+  }
+  return 0;
+}
+static paddle_status prepare_bounded_add(paddle_call* call, const paddle_request* request,
+                                         paddle_instance* instance) {
+  (void)call;
+  return prepare_elementwise(request, instance, NAME ":add",
+                             (struct kernel_state){run_bounded_add, {0}});
+}
+static const paddle_kernel bounded_add = {sizeof bounded_add, "add", NAME, "float32",
+                                          prepare_bounded_add};
+
+/* Looks for NaN and infinity in all elements but the last one. */
+static int run_search(const struct task* task, char* text, size_t capacity) {
+  (void)text, (void)capacity;
+  unsigned char finite = 1;
+  for (int operand = 0; operand < 2; ++operand) {
+    const float* const x = task->operands[operand];
+    for (int64_t i = 0; x && i + 1 < task->sizes[operand]; ++i)
+      if (!(x[i] >= -FLT_MAX && x[i] <= FLT_MAX)) finite = 0;
+  }
+  *(unsigned char*)task->results[0] = finite;
+  return 0;
+}
+static paddle_status prepare_search(paddle_call* call, const paddle_request* request,
+                                    paddle_instance* instance) {
+  (void)call;
+  struct kernel_state state = {run_search, {0}};
+  if (request->operand_count > 2) return PADDLE_DECLINED;
+  for (uint32_t i = 0; i < request->operand_count; ++i)
+    if ((state.sizes[i] = packed_count(request->operands[i])) < 0) return PADDLE_DECLINED;
+  return give(instance, NAME ":all_finite", state);
+}
+static const paddle_kernel search = {sizeof search, "all_finite", NAME, "float32", prepare_search};
+
+static const paddle_kernel* faulty_kernels[1];
 
 PADDLE_PLUGIN_EXPORT paddle_status paddle_plugin_main(const paddle_host* from,
                                                       paddle_plugin* plugin) {
@@ -226,7 +271,10 @@ PADDLE_PLUGIN_EXPORT paddle_status paddle_plugin_main(const paddle_host* from,
     faulty.synchronize_stream = synchronize_remembering;
     faulty.last_error = last_error_of_all;
   }
-  if (FAULT_IS("relu_of_nan")) {
+  if (FAULT_IS("relu_of_nan")) faulty_kernels[0] = &relu_of_nan;
+  if (FAULT_IS("infinity_bounded")) faulty_kernels[0] = &bounded_add;
+  if (FAULT_IS("last_not_searched")) faulty_kernels[0] = &search;
+  if (faulty_kernels[0]) {
     plugin->kernels = faulty_kernels;
     plugin->kernel_count = 1;
   }
