@@ -10,6 +10,14 @@
 namespace paddle::config {
 namespace {
 
+/// For an unknown name such as "acme.gamma", which only a plug-in has.
+std::string hint_of_plugin(const std::string& name) {
+  const size_t dot = name.find('.');
+  return dot == std::string::npos || dot == 0
+             ? ""
+             : str(" (is the plug-in ", name.substr(0, dot), " loaded?)");
+}
+
 Node default_node(const std::string& yaml) {
   auto source = std::make_shared<SourceText>(SourceKind::kDefault, "default", yaml);
   Diagnostics diagnostics;
@@ -325,7 +333,8 @@ void Spec::resolve_choice(Node& node, const std::string& path, Diagnostics& diag
     with_key.accept(key_);
     return with_key.resolve(node, path, diagnostics);
   }
-  const std::string hint = chosen->is_scalar() ? did_you_mean(chosen->text, names) : "";
+  const std::string hint =
+      chosen->is_scalar() ? did_you_mean(chosen->text, names) + hint_of_plugin(chosen->text) : "";
   reject(*chosen, str("expected one of ", join(names, ", "), " as '", key_, "', found ",
                       chosen->describe(), hint));
 }
@@ -339,11 +348,11 @@ void Spec::resolve_named(Node& node, const std::string& path, Diagnostics& diagn
   Entry& entry = node.entries[0];
   const auto at = std::find(words_.begin(), words_.end(), entry.key.text);
   if (at == words_.end())
-    return diagnostics.add(
-        ErrorCode::kConfig,
-        str("'", path, "': unknown ", key_, " '", entry.key.text, "'",
-            did_you_mean(entry.key.text, words_), "; there are: ", join(words_, ", ")),
-        entry.key.location());
+    return diagnostics.add(ErrorCode::kConfig,
+                           str("'", path, "': unknown ", key_, " '", entry.key.text, "'",
+                               did_you_mean(entry.key.text, words_), hint_of_plugin(entry.key.text),
+                               "; there are: ", join(words_, ", ")),
+                           entry.key.location());
   inner_[static_cast<size_t>(at - words_.begin())].resolve(
       entry.value, inner_path(path, entry.key.text), diagnostics);
 }

@@ -375,7 +375,10 @@ auto with_place(const std::string& file, int line, const std::string& prefix, F 
     throw;
   } catch (const YAML::Exception& error) {
     const bool placed = !error.mark.is_null();
-    throw Error(ErrorCode::kConfig, prefix + error.msg,
+    const bool is_conversion =
+        dynamic_cast<const YAML::RepresentationException*>(&error) != nullptr;
+    throw Error(ErrorCode::kConfig,
+                prefix + (is_conversion ? "expected a text, found a list or a map" : error.msg),
                 {file, placed ? error.mark.line + 1 : line, 0});
   } catch (const std::exception& error) {
     throw Error(ErrorCode::kConfig, prefix + error.what(), {file, line, 0});
