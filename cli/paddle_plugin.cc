@@ -53,7 +53,8 @@ ordered_json json_of(const plugin::Info& info) {
     out["libraries"] = info.needed;
     out["exports"] = info.exported;
   } else {
-    out["operations"] = info.operations;
+    out["operations"] = ordered_json::array();
+    for (const auto& [section, names] : info.sections) out[section] = names;
     out["rules"] = info.has_rules;
     out["summary"] = info.summary;
   }
@@ -70,7 +71,8 @@ int show_info(const std::string& file, bool json) {
       str(info.name, " ", info.version, ", ", info.is_native ? "a shared object" : "a YAML file",
           " for version ", info.abi_major, ".", info.abi_minor, " of the plug-in interface\n");
   if (!info.summary.empty()) out += info.summary + "\n";
-  if (!info.operations.empty()) out += "operations: " + join(info.operations, ", ") + "\n";
+  for (const auto& [section, names] : info.sections)
+    out += section + ": " + join(names, ", ") + "\n";
   if (info.has_rules) out += "rewrite rules\n";
   if (info.is_native) out += "libraries: " + join(info.needed, ", ") + "\n";
   if (info.is_native) out += "exports: " + join(info.exported, ", ") + "\n";

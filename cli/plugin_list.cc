@@ -68,7 +68,9 @@ std::string list_loaded(bool json) {
                listed("devices", loaded->devices), listed("passes", loaded->passes),
                loaded->rules.empty() ? "" : str(", ", loaded->rules.size(), " rewrite rules"),
                listed("transports", loaded->transports), listed("tables", loaded->tables),
-               listed("readers", loaded->readers), listed("compilers", loaded->compilers), "  ",
+               listed("readers", loaded->readers), listed("compilers", loaded->compilers),
+               listed("optimizers", loaded->optimizers), listed("schedules", loaded->schedules),
+               listed("metrics", loaded->metrics), listed("transforms", loaded->transforms), "  ",
                loaded->path, "\n");
   }
   if (json) return all.dump() + "\n";

@@ -9,6 +9,7 @@
 #include "conformance/generated/example_device.h"
 #include "conformance/generated/example_reader.h"
 #include "conformance/generated/example_table.h"
+#include "conformance/generated/example_train_parts.h"
 #include "conformance/generated/example_transport.h"
 
 namespace paddle::cli {
@@ -141,6 +142,7 @@ struct Kind {
   std::string_view example;  ///< the folder of plugins/ that has the source; "" for a template
   std::string_view use;
   std::string_view suffix = ".cc";  ///< of its file; a source is built first
+  std::string_view section = {};    ///< of a YAML file: the only one that it has
 };
 constexpr Kind kKinds[] = {
     {"operator", kOperator, "", "paddle op run NAME.scaled_tanh \"x=f32(1,2,3)\" --plugin FILE",
@@ -158,11 +160,39 @@ constexpr Kind kKinds[] = {
      "paddle train CONFIG data.train.kind=NAME.fvecs --plugin FILE"},
     {"compiler", conformance::kExampleCompiler, "scalar_loops",
      "paddle train CONFIG compile.compiler=NAME.loops --plugin FILE"},
+    {"loss", conformance::kExampleTrainParts, "train_parts",
+     "paddle train CONFIG \"loss=NAME.focal(logits, label)\" --plugin FILE", ".plugin.yaml",
+     "losses"},
+    {"optimizer", conformance::kExampleTrainParts, "train_parts",
+     "paddle train CONFIG optimizer=NAME.signum --plugin FILE", ".plugin.yaml", "optimizers"},
+    {"schedule", conformance::kExampleTrainParts, "train_parts",
+     "paddle train CONFIG schedule=NAME.triangle --plugin FILE", ".plugin.yaml", "schedules"},
+    {"metric", conformance::kExampleTrainParts, "train_parts",
+     "paddle train CONFIG \"metrics={f: NAME.f_half(score, label)}\" --plugin FILE", ".plugin.yaml",
+     "metrics"},
+    {"transform", conformance::kExampleTrainParts, "train_parts",
+     "paddle train CONFIG \"data.augment=[{NAME.gamma: {fields: image}}]\" --plugin FILE",
+     ".plugin.yaml", "transforms"},
 };
+
+/// A file with one section of the example.
+std::string section_of(const Kind& kind, const std::string& name) {
+  std::string out =
+      str("plugin: {name: ", name, ", version: 0.1.0, abi: 1}\n", kind.section, ":\n");
+  bool is_inside = false;
+  for (const std::string& line : split(kind.source, '\n')) {
+    if (!line.empty() && line[0] != ' ')
+      is_inside = line == str(kind.section, ":");
+    else if (is_inside && !line.empty())
+      out += line + "\n";
+  }
+  return out;
+}
 
 /// The source with the name of the plug-in in place of that of the example.
 std::string with_name(const Kind& kind, const std::string& name) {
   if (kind.example.empty()) return replaced(std::string(kind.source), "NAME", name);
+  if (!kind.section.empty()) return section_of(kind, name);
   const std::string example(kind.example);
   std::string out = replaced(std::string(kind.source), "PADDLE_PLUGIN(" + example + ",",
                              "PADDLE_PLUGIN(" + name + ",");

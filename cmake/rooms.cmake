@@ -297,8 +297,8 @@ paddle_room(program
           quant_common optim tables
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(plugin
-  DEPENDS base config comm op_schema tensor ops ir compiler partition runtime lang data
-          program)
+  DEPENDS base config comm op_schema tensor ops ir autograd compiler partition runtime lang metrics
+          optim data program)
 target_compile_definitions(paddle_plugin PRIVATE PADDLE_VERSION="${PROJECT_VERSION}")
 paddle_room(ps DEPENDS base comm program tables)
 paddle_room(convert DEPENDS base config tensor ops runtime formats onnx program
@@ -323,8 +323,11 @@ paddle_embed_text(conformance ../../plugins/fvecs/fvecs.cc example_reader.h kExa
 paddle_embed_text(conformance ../../plugins/relay/relay.c example_device.h kExampleDevice)
 paddle_embed_text(conformance ../../plugins/scalar_loops/scalar_loops.cc example_compiler.h
   kExampleCompiler)
+paddle_embed_text(conformance ../../plugins/train_parts/train_parts.plugin.yaml
+  example_train_parts.h kExampleTrainParts)
 paddle_room(conformance
-  DEPENDS base config comm tensor ops ir autograd compiler runtime optim data program plugin inspect)
+  DEPENDS base config comm tensor ops ir autograd compiler partition runtime optim metrics data
+          program plugin inspect)
 paddle_room(exporter
   DEPENDS base tensor ops ir runtime data formats onnx lang program inspect train
   LIBRARIES nlohmann_json::nlohmann_json)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "autograd/precision_override.h"
 #include "ops/core/call.h"
 #include "ops/core/kernel.h"
 #include "ops/generated/math.h"
@@ -34,7 +35,7 @@ class Within {
 PrecisionClass Autocast::class_of(const Op& op) const {
   if (options_.custom_full.contains(&op)) return PrecisionClass::kFull;
   if (options_.custom_low.contains(&op)) return PrecisionClass::kLow;
-  return op.def->precision;
+  return overridden_precision(op).value_or(op.def->precision);
 }
 
 /// Calls the decomposition of an operation. With `widening`, intermediate values stay in float32.

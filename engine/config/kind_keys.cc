@@ -28,9 +28,12 @@ Spec spec_of(const KindKey& key) {
 
 std::vector<KindKey> read_kind_keys(const char* yaml, const std::string& file,
                                     const std::vector<std::string>& taken) {
+  if (!yaml || !*yaml) return {};
+  return read_kind_keys(parse_document(yaml, file), taken);
+}
+
+std::vector<KindKey> read_kind_keys(const Node& node, const std::vector<std::string>& taken) {
   std::vector<KindKey> out;
-  if (!yaml || !*yaml) return out;
-  const Node node = parse_document(yaml, file);
   if (node.is_null()) return out;
   if (!node.is_map())
     throw Error(ErrorCode::kConfig, "keys: expected a map, found " + node.describe(),

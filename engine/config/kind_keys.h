@@ -18,6 +18,9 @@ namespace paddle::config {
 std::vector<KindKey> read_kind_keys(const char* yaml, const std::string& file,
                                     const std::vector<std::string>& taken);
 
+/// The same of a document's node.
+std::vector<KindKey> read_kind_keys(const Node& node, const std::vector<std::string>& taken);
+
 Schema schema_of(const std::vector<KindKey>& keys);
 
 /// The values of the keys in a section that was checked against the schema. `resolve` makes paths

@@ -34,6 +34,10 @@ struct Job {
 
 constexpr size_t kQuickCalls = 200, kCallsOfJob = 1000, kCallJobs = 20;
 
+/// Their checks depend on the keys that --key gives.
+constexpr std::string_view kGroupsWithKeys[] = {"readers",    "transports",  "tables",
+                                                "optimizers", "lr_schedule", "transforms"};
+
 /// A word of a command, in quotes where a shell needs them.
 std::string shell_word(const std::string& path) {
   const bool plain = std::ranges::all_of(path, [](char c) {
@@ -280,7 +284,7 @@ std::string command_of(const Case& c, const CheckOptions& options) {
   for (const std::string& option : options.options) out += " --option " + shell_word(option);
   out += str(options.quick ? " --quick" : "", " --group ", c.group, " --only ", c.name,
              options.seed == 1 ? "" : str(" --seed ", options.seed));
-  if (c.group == "readers")
+  if (std::ranges::find(kGroupsWithKeys, c.group) != std::end(kGroupsWithKeys))
     for (const std::string& key : options.keys) out += " --key " + shell_word(key);
   return out;
 }

@@ -10,6 +10,7 @@
 #include "conformance/every_operation.h"
 #include "conformance/readers.h"
 #include "conformance/tables.h"
+#include "conformance/train_parts.h"
 #include "conformance/transports.h"
 
 namespace paddle::conformance {
@@ -82,6 +83,18 @@ std::vector<KindCheck> kind_checks(const Kinds& kinds, const Extent& extent,
     for (const std::string& check : compiler_checks())
       out.push_back({"compilers", str(name, "/", check),
                      [=] { return check_compiler(name, check, extent); }});
+  for (const std::string& name : kinds.optimizers)
+    for (const std::string& check : optimizer_checks())
+      out.push_back({"optimizers", str(name, "/", check),
+                     [=] { return check_optimizer(name, keys, check, extent); }});
+  for (const std::string& name : kinds.schedules)
+    out.push_back({"lr_schedule", name, [=] { return check_schedule(name, keys); }});
+  for (const std::string& name : kinds.metrics)
+    out.push_back({"metrics", name, [=] { return check_metric(name); }});
+  for (const std::string& name : kinds.transforms)
+    out.push_back({"transforms", name, [=] { return check_transform(name, keys); }});
+  for (const std::string& name : kinds.sharding)
+    out.push_back({"traits", name + "/sharding", [=] { return check_sharding(get_op(name)); }});
   for (const std::string& name : kinds.readers)
     for (const std::string& check : reader_checks())
       if (keys.empty())

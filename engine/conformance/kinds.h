@@ -1,6 +1,6 @@
 #pragma once
 // The checks of what a plug-in adds besides operations: its devices, transports, tables,
-// readers and compilers.
+// readers and compilers, and parts of training.
 
 #include <functional>
 #include <string>
@@ -17,6 +17,11 @@ struct Kinds {
   std::vector<std::string> readers;
   std::vector<std::string> devices;
   std::vector<std::string> compilers;
+  std::vector<std::string> optimizers;
+  std::vector<std::string> schedules;
+  std::vector<std::string> metrics;
+  std::vector<std::string> transforms;
+  std::vector<std::string> sharding;  ///< operations with rules for several ranks
 };
 
 struct KindCheck {

@@ -77,8 +77,10 @@ std::string for_each_call(
       named.emplace(parse(op, call));
       expected = reference_results(op, *named, inputs_of(*named, call));
     } catch (const Error& e) {
-      // Sizes that were made up may not fit the operation.
-      if (e.code() != ErrorCode::kUsage && e.code() != ErrorCode::kConfig) throw;
+      // Sizes that were made up may not fit the operation, or leave no class for a label.
+      if (e.code() != ErrorCode::kUsage && e.code() != ErrorCode::kConfig &&
+          e.code() != ErrorCode::kData)
+        throw;
       why = at(call, e.message());
       continue;
     }

@@ -85,6 +85,10 @@ const std::vector<std::string>& groups() {
       "fuzz",         //
       "gradients",    //
       "training",     //
+      "optimizers",   //
+      "lr_schedule",  //
+      "metrics",      //
+      "transforms",   //
       "traits",       //
       "repeat",       //
       "plans",        //

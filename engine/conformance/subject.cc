@@ -91,14 +91,16 @@ std::unique_ptr<Contents> describe(const Subject& subject, double timeout_second
         crashes.receive();
         const plugin::Plugin& loaded = subject.plugin();
         std::string out = str(kFieldSeparator, operations_of(loaded).size());
-        for (const auto* names : {&loaded.passes, &loaded.rules, &loaded.transports, &loaded.tables,
-                                  &loaded.readers, &loaded.devices, &loaded.compilers})
+        for (const auto* names :
+             {&loaded.passes, &loaded.rules, &loaded.transports, &loaded.tables, &loaded.readers,
+              &loaded.devices, &loaded.compilers, &loaded.optimizers, &loaded.schedules,
+              &loaded.metrics, &loaded.transforms, &loaded.sharding})
           out += str(kFieldSeparator, join(*names, ","));
         return out;
       },
       [&](size_t, const std::string& line) { answer = crashes.with_line(line); }, isolation);
   const std::vector<std::string> fields = split(answer, kFieldSeparator);
-  if (fields.size() != 9 || !fields[0].empty()) {
+  if (fields.size() != 14 || !fields[0].empty()) {
     why = answer;
     return nullptr;
   }
@@ -107,7 +109,8 @@ std::unique_ptr<Contents> describe(const Subject& subject, double timeout_second
   size_t field = 2;
   for (std::vector<std::string>* names :
        {&out.passes, &out.rules, &out.kinds.transports, &out.kinds.tables, &out.kinds.readers,
-        &out.kinds.devices, &out.kinds.compilers})
+        &out.kinds.devices, &out.kinds.compilers, &out.kinds.optimizers, &out.kinds.schedules,
+        &out.kinds.metrics, &out.kinds.transforms, &out.kinds.sharding})
     if (const std::string& text = fields[field++]; !text.empty()) *names = split(text, ',');
   inspect::run_isolated(
       std::stoul(fields[1]), [&](size_t i) { return described(subject.plugin(), i); },

@@ -68,8 +68,11 @@ void Tracer::output(Port port, const Tensor& tensor) {
 }
 
 Tensors Tracer::apply(const OpCall& call) {
-  // Operations of plug-ins stay whole, so that a saved model says which plug-ins it was made with.
-  if (!call.op.def->provider && is_decomposed(call, function_.target)) return decompose(call);
+  // Operations of plug-ins stay whole, so that a saved model says which plug-ins it was made with;
+  // but for losses, whose bodies say how the loss of a batch is made of those of its samples.
+  const OpDef& def = *call.op.def;
+  const bool stays = def.provider && std::string_view(def.family) != "loss";
+  if (!stays && is_decomposed(call, function_.target)) return decompose(call);
   if (function_.value_count() > kMaxOperations)
     fail(ErrorCode::kConfig, "the program has more than a million operations");
   std::vector<Value*> operands;

@@ -84,13 +84,13 @@ void Definitions::add_schema(const std::string& text, const std::string& file,
     TextRules of_entry = read_text_rules(*node, file);
     if (const auto native = rules.find(entry.name); native != rules.end())
       of_entry.native = &native_.emplace_back(native->second);
-    add(entry, std::move(of_entry));
+    add(entry, std::move(of_entry), section);
     if (const config::Node* const sharding = node->find("sharding"))
       sharding_.push_back({name, read_sharding_rule(*sharding)});
   }
 }
 
-void Definitions::add(const op_schema::Entry& e, TextRules rules) {
+void Definitions::add(const op_schema::Entry& e, TextRules rules, const std::string& section) {
   Parts& parts = parts_.emplace_back();
   parts.rules = std::move(rules);
   int in_place = -1;
@@ -132,7 +132,7 @@ void Definitions::add(const op_schema::Entry& e, TextRules rules) {
   def.struct_size = sizeof def;
   def.version = static_cast<uint32_t>(e.version);
   def.name = keep(provider_.name + "." + e.name);
-  def.family = provider_.name.c_str();
+  def.family = section == "losses" ? "loss" : provider_.name.c_str();
   def.doc = keep(e.doc);
   def.signature = keep(e.signature);
   def.layer_signature = keep(e.layer);

@@ -42,7 +42,7 @@ class Definitions {
 
  private:
   const char* keep(std::string text);
-  void add(const op_schema::Entry& entry, TextRules rules);
+  void add(const op_schema::Entry& entry, TextRules rules, const std::string& section);
   void add_native_rules(const op_schema::Entry& entry, const TextRules& rules, OpDef& def);
 
   /// The tables that one definition points to.

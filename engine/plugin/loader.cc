@@ -158,6 +158,13 @@ const Plugin& load(const std::string& path, const LoadOptions& options) {
   for (const TableContext& table : parts->tables) plugin.tables.push_back(table.name);
   for (const PassContext& pass : parts->passes) plugin.passes.push_back(pass.name);
   for (const ReaderContext& reader : parts->readers) plugin.readers.push_back(reader.name);
+  for (const auto& kind : parts->optimizers) plugin.optimizers.push_back(kind.name);
+  for (const auto& kind : parts->schedules) plugin.schedules.push_back(kind.name);
+  for (const auto& info : parts->metrics) plugin.metrics.push_back(info.name);
+  for (const auto& info : parts->transforms) plugin.transforms.push_back(info.name);
+  for (const PrecisionRule& rule : parts->precision) plugin.precision.push_back(rule.operation);
+  for (const auto* rules : {&parts->definitions.sharding(), &std::as_const(parts->sharding)})
+    for (const ShardingRule& rule : *rules) plugin.sharding.push_back(rule.operation);
   for (CompilerContext& compiler : parts->compilers) {
     compiler.sha256 = hash;
     plugin.compilers.push_back(compiler.name);

@@ -74,21 +74,13 @@ void read_passes(const Descriptors& d, const paddle_plugin& given, Parts& parts)
   }
 }
 
-/// Rules by operation, which may be one of the engine: YAML.
-void read_sharding_rules(const Descriptors& d, const char* text, const std::string& file,
-                         Parts& parts) {
+/// Rules by operation as YAML.
+void read_sharding_text(const Descriptors& d, const char* text, const std::string& file,
+                        Parts& parts) {
   if (is_empty(text)) return;
   const config::Node document = config::parse_document(text, file + ":sharding_rules");
   if (!document.is_map()) d.reject("sharding_rules: expected rules by operation");
-  const std::vector<std::string> own = parts.definitions.names();
-  for (const config::Entry& entry : document.entries) {
-    const std::string& name = entry.key.text;
-    if (!find_op(name) && std::ranges::find(own, name) == own.end())
-      throw Error(ErrorCode::kConfig,
-                  "there is no operation '" + name + "'" + did_you_mean(name, own),
-                  entry.key.location());
-    parts.sharding.push_back({name, read_sharding_rule(entry.value)});
-  }
+  read_sharding_rules(document, parts);
 }
 
 /// Checks the rules in C of a schema; gives them by the names of operations there.
@@ -168,7 +160,7 @@ void read_descriptors(const std::string& path, const paddle_plugin& given, Parts
     if (kernel.backend == "cpu") on_cpu.push_back(kernel.operation);
   parts.definitions.require_kernels(on_cpu);
   read_passes(d, given, parts);
-  read_sharding_rules(d, given.sharding_rules, base, parts);
+  read_sharding_text(d, given.sharding_rules, base, parts);
   if (!is_empty(given.rewrite_rules)) parts.rules = given.rewrite_rules;
   parts.rules_file = base + ":rewrite_rules";
 }

@@ -7,6 +7,7 @@
 // A plug-in is native code with the rights of its user: the checks are against mistakes.
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,10 +24,11 @@ struct Info {
   std::string name, version, summary;
   bool is_native = false;  ///< a shared object
   uint32_t abi_major = 0, abi_minor = 0;
-  std::vector<std::string> needed;      ///< libraries of a shared object
-  std::vector<std::string> exported;    ///< its symbols
-  std::vector<std::string> operations;  ///< of a YAML file
-  bool has_rules = false;               ///< of a YAML file: rewrite rules
+  std::vector<std::string> needed;    ///< libraries of a shared object
+  std::vector<std::string> exported;  ///< its symbols
+  /// Of a YAML file: the names in each section, such as "operations" and "optimizers".
+  std::vector<std::pair<std::string, std::vector<std::string>>> sections;
+  bool has_rules = false;  ///< of a YAML file: rewrite rules
 };
 /// kDevice for a file that is not a plug-in of this version of the interface, kConfig for YAML that
 /// does not fit.
@@ -50,12 +52,24 @@ struct Plugin {
   std::vector<std::string> tables;           ///< "acme.file_rows", as in train.tables
   std::vector<std::string> readers;          ///< "acme.rows", as kinds of dataset
   std::vector<std::string> compilers;        ///< "acme.loops", as in compile.compiler
+  std::vector<std::string> losses;           ///< those of `operations` that are losses
+  std::vector<std::string> optimizers;       ///< "acme.signum", as in optimizer.name
+  std::vector<std::string> schedules;        ///< "acme.triangle", as in schedule.name
+  std::vector<std::string> metrics;          ///< "acme.f_half", as in calls
+  std::vector<std::string> transforms;       ///< "acme.gamma", as in data.transforms
+  std::vector<std::string> precision;        ///< operations whose precision it changes
+  std::vector<std::string> sharding;         ///< operations that it has rules for several ranks for
+  /// Operands of metrics and fields of transforms for the checks, by their names.
+  std::map<std::string, std::vector<std::string>> samples;
 
   /// The names of what it registers, by kind: the members from `operations` on.
   std::vector<std::pair<const char*, const std::vector<std::string>*>> parts() const {
-    return {{"operations", &operations}, {"kernels", &kernels}, {"devices", &devices},
-            {"passes", &passes},         {"rules", &rules},     {"transports", &transports},
-            {"tables", &tables},         {"readers", &readers}, {"compilers", &compilers}};
+    return {{"operations", &operations}, {"kernels", &kernels},       {"devices", &devices},
+            {"passes", &passes},         {"rules", &rules},           {"transports", &transports},
+            {"tables", &tables},         {"readers", &readers},       {"compilers", &compilers},
+            {"losses", &losses},         {"optimizers", &optimizers}, {"schedules", &schedules},
+            {"metrics", &metrics},       {"transforms", &transforms}, {"precision", &precision},
+            {"sharding", &sharding}};
   }
 };
 

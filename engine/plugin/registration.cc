@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autograd/precision_override.h"
 #include "base/version.h"
 #include "ops/core/backend.h"
 #include "paddle/plugin/device.h"
@@ -30,10 +31,48 @@ void check_name(const std::string& path, const std::string& name, const std::str
   if (reserved) fail(ErrorCode::kDevice, path, ": the name '", name, "' is reserved");
 }
 
+void read_sharding_rules(const config::Node& map, Parts& parts) {
+  std::vector<std::string> names = parts.definitions.names();
+  for (const config::Entry& entry : map.entries) {
+    const std::string& name = entry.key.text;
+    if (!find_op(name) && std::ranges::find(names, name) == names.end()) {
+      for (const std::string& each : op_names()) names.push_back(each);
+      throw Error(ErrorCode::kConfig,
+                  str("sharding: unknown operation '", name, "'", did_you_mean(name, names)),
+                  entry.key.location());
+    }
+    parts.sharding.push_back({name, read_sharding_rule(entry.value)});
+  }
+}
+
 void check_not_loaded(const std::string& path, const std::string& name) {
   if (const Plugin* const same = find(name))
     fail(ErrorCode::kDevice, path, ": the plug-in ", name, " is loaded already, from ", same->path);
 }
+
+namespace {
+
+/// Registers the sections of a file NAME.plugin.yaml besides operations and rewrite rules.
+void register_text_kinds(const Parts& parts) {
+  const SourceLocation where{parts.plugin.path};
+  autograd::PrecisionOverrides precision;
+  for (const PrecisionRule& rule : parts.precision) {
+    const Op* const op = find_op(rule.operation);
+    if (!op)
+      throw Error(ErrorCode::kConfig,
+                  str("precision: unknown operation '", rule.operation, "'",
+                      did_you_mean(rule.operation, op_names())),
+                  rule.place);
+    precision.emplace_back(op, rule.is_low ? PrecisionClass::kLow : PrecisionClass::kFull);
+  }
+  autograd::override_precision(precision);
+  optim::optimizer_kinds().add(parts.optimizers, where);
+  optim::schedule_kinds().add(parts.schedules, where);
+  metrics::metric_registry().add(parts.metrics, where);
+  data::transform_registry().add(parts.transforms, where);
+}
+
+}  // namespace
 
 void register_parts(Parts& parts) {
   for (const paddle_device_api* device : parts.devices) {
@@ -47,6 +86,7 @@ void register_parts(Parts& parts) {
     register_operations(parts.definitions.ops(), parts.definitions.aliases());
   if (!kernels.empty()) add_kernels(kernels);
   register_kinds(parts);
+  register_text_kinds(parts);
   for (const auto* rules : {&parts.definitions.sharding(), &std::as_const(parts.sharding)})
     for (const ShardingRule& each : *rules) partition::register_rule(each.operation, each.rule);
   std::vector<compiler::AddedPass> passes;

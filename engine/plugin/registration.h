@@ -15,9 +15,17 @@
 #include "plugin/plugin.h"
 #include "plugin/reader_adapter.h"
 #include "plugin/table_adapter.h"
+#include "plugin/text_kinds.h"
 #include "plugin/transport_adapter.h"
 
 namespace paddle::plugin {
+
+/// How mixed precision treats an operation.
+struct PrecisionRule {
+  std::string operation;
+  bool is_low = false;  ///< in 16 bits; else in float32
+  SourceLocation place;
+};
 
 /// A plug-in with what its operations, kernels and other parts point to. Never freed.
 struct Parts {
@@ -36,6 +44,11 @@ struct Parts {
   int rules_line = 1;
   std::deque<ReaderContext> readers;
   std::deque<CompilerContext> compilers;
+  std::vector<optim::OptimizerKind> optimizers;
+  std::vector<optim::ScheduleKind> schedules;
+  std::vector<metrics::MetricInfo> metrics;
+  std::vector<data::TransformInfo> transforms;
+  std::vector<PrecisionRule> precision;
   std::vector<KindKey> keys;  ///< of `options` in a config
   /// Called with those once everything is registered; may be empty.
   std::function<void(const KindOptions& options)> start;
@@ -48,6 +61,9 @@ bool is_word(std::string_view name);
 /// kDevice, "PATH: cause", for a name that is reserved or has another form, or a version of another
 /// form.
 void check_name(const std::string& path, const std::string& name, const std::string& version);
+/// Reads a map from operations, of the engine or of the plug-in, to their rules for several ranks.
+/// kConfig with the place of an unknown operation, or of a rule that does not fit.
+void read_sharding_rules(const config::Node& map, Parts& parts);
 /// kDevice if a plug-in of this name is loaded.
 void check_not_loaded(const std::string& path, const std::string& name);
 /// Registers what a plug-in offers, which was checked: all or, by an Error, none.

@@ -5,9 +5,8 @@
 #include <memory>
 #include <mutex>
 
-#include "lang/eval/evaluator.h"
-#include "lang/eval/place_marks.h"
 #include "ops/core/call.h"
+#include "plugin/text_code.h"
 
 namespace paddle::plugin {
 namespace {
@@ -64,54 +63,6 @@ Tensors flat(const Context& c) {
   return out;
 }
 
-/// Bodies have operands for what a layer would make.
-class NoParameters final : public lang::ParameterProvider {
- public:
-  Tensor parameter(const std::string&, const Dims&, DType, const lang::Initializer&) override {
-    fail(ErrorCode::kUsage, "the text of an operation cannot make parameters");
-  }
-  Tensor state(const std::string&, const Dims&, DType, const lang::Initializer&,
-               lang::StateScope) override {
-    fail(ErrorCode::kUsage, "the text of an operation cannot make states");
-  }
-  void update(const std::string&, const Tensor&) override {
-    fail(ErrorCode::kUsage, "the text of an operation cannot make states");
-  }
-};
-
-/// Runs code of the operation in `file`. Its errors name the operation and get the place of the
-/// call; the place in the code is in a note.
-Value run(const Op& op, const lang::Code& code, const std::string& file, const NamedValues& names) {
-  lang::EvaluationOptions options;
-  NoParameters store;
-  options.store = &store;
-  const lang::KeepMarksScope marks;
-  const RandomScope no_random{Tensor()};  // a body is evaluated more than once
-  try {
-    return lang::run_code(code, names, options);
-  } catch (const Error& e) {
-    if (e.location().file != file) throw;
-    const ErrorCode code_of_call = e.code() == ErrorCode::kConfig ? ErrorCode::kUsage : e.code();
-    Error error(code_of_call, str(op.name(), ": ", e.message()));
-    error.note("  in its schema at " + e.location().text());
-    throw error;
-  }
-}
-
-Tensor tensor_of(const Op& op, const Value& value) {
-  if (value.is_tensor()) return value.tensor();
-  fail(ErrorCode::kUsage, op.name(), ": its text gives ", value.describe(), ", not a tensor");
-}
-
-/// A body gives the same value each time, and only what models may do.
-void check_callees(const lang::Code& code) {
-  for (const lang::CallSite& site : code.sites)
-    if (const Op* const op = find_op(site.callee); op && op->has(kRandom))
-      throw Error(ErrorCode::kConfig,
-                  str("'", site.callee, "' is random, and a body must give the same each time"),
-                  site.where.location());
-}
-
 /// Codes of expressions, which functions in C evaluate again and again.
 struct ReadTexts {
   std::mutex mutex;
@@ -125,12 +76,9 @@ std::shared_ptr<const lang::Code> code_of(const std::string& text, const std::st
   if (all->codes.size() >= kMaxCodes) all->codes.clear();
   auto& code = all->codes[{file, text}];
   if (!code) {
-    config::Diagnostics diagnostics;
     const auto source = config::parse_document("{}", file).source;
-    lang::Code read = lang::read_code(config::make_scalar(text, source), diagnostics);
-    diagnostics.raise();
-    check_callees(read);
-    code = std::make_shared<const lang::Code>(std::move(read));
+    code = std::make_shared<const lang::Code>(
+        read_text_code(config::make_scalar(text, source), "", file).code);
   }
   return code;
 }
@@ -154,18 +102,12 @@ Tensor value_of_text(const Op& op, const std::string& text, const std::string& f
   } catch (const Error& e) {
     throw Error(ErrorCode::kUsage, str(op.name(), ": ", e.message()), e.location());
   }
-  return tensor_of(op, run(op, *code, file, names));
+  return tensor_result(op.name(), run_text(op.name(), file, *code, names));
 }
 
 TextRules read_text_rules(const config::Node& entry, const std::string& file) {
   TextRules out{file, {}, {}};
-  config::Diagnostics diagnostics;
-  const auto read = [&](const config::Node& node) {
-    lang::Code code = lang::read_code(node, diagnostics);
-    diagnostics.raise();
-    check_callees(code);
-    return code;
-  };
+  const auto read = [&](const config::Node& node) { return read_text_code(node, "", file).code; };
   if (const config::Node* const body = entry.find("body")) out.body = read(*body);
   if (const config::Node* const vjp = entry.find("vjp")) {
     if (vjp->is_sequence())
@@ -190,12 +132,13 @@ partition::RuleFn read_sharding_rule(const config::Node& node) {
 
 Tensors decompose_by_text(CallContext& c) {
   const Op& op = c.op();
-  const Value value = run(op, text_rules_of(op).body, text_rules_of(op).file, arguments(c));
+  const TextRules& rules = text_rules_of(op);
+  const Value value = run_text(op.name(), rules.file, rules.body, arguments(c));
   Tensors out;
   if (const lang::ValueList* const items = value.items())
-    for (const Value& item : *items) out.push_back(tensor_of(op, item));
+    for (const Value& item : *items) out.push_back(tensor_result(op.name(), item));
   else
-    out.push_back(tensor_of(op, value));
+    out.push_back(tensor_result(op.name(), value));
   if (out.size() != op.results().size())
     fail(ErrorCode::kUsage, op.name(), ": its body gives ", out.size(), " results, its signature ",
          op.results().size());
@@ -225,9 +168,9 @@ Tensors vjp_by_text(VjpContext& c) {
   const auto& gradients = text_rules_of(op).gradients;
   for (size_t d = 0; d < op.operands().size() && d < gradients.size(); ++d) {
     if (!c.needs(d)) continue;
-    const Value value = run(op, gradients[d], text_rules_of(op).file, names);
+    const Value value = run_text(op.name(), text_rules_of(op).file, gradients[d], names);
     if (value.is_none()) continue;
-    const Tensor gradient = tensor_of(op, value);
+    const Tensor gradient = tensor_result(op.name(), value);
     const Tensor& operand = c.plain_operand(d);
     if (gradient.shape().size() != operand.shape().size())
       fail(ErrorCode::kUsage, op.name(), ": the gradient of '", op.operands()[d].name, "' is ",

@@ -28,11 +28,16 @@ std::vector<std::string> metric_names(bool with_reductions = false) {
   return names;
 }
 
-/// The metric or reduction that an expression calls, or null.
+/// The metric or reduction that an expression calls, or null. Those of plug-ins have two words:
+/// `acme.f_half(score, label)`.
 MetricHandle called_state(const lang::Expr& e) {
-  const bool is_call = e.kind == lang::ExprKind::kCall && !e.children.empty() &&
-                       e.children[0]->kind == lang::ExprKind::kName;
-  return is_call ? metrics::find_metric(e.children[0]->text) : nullptr;
+  if (e.kind != lang::ExprKind::kCall || e.children.empty()) return nullptr;
+  const lang::Expr& callee = *e.children[0];
+  if (callee.kind == lang::ExprKind::kName) return metrics::find_metric(callee.text);
+  const bool is_of_plugin = callee.kind == lang::ExprKind::kAttribute &&
+                            callee.children[0]->kind == lang::ExprKind::kName;
+  return is_of_plugin ? metrics::find_metric(callee.children[0]->text + "." + callee.text)
+                      : nullptr;
 }
 
 /// The metric that an expression calls, or null. Reductions are operations there.
@@ -90,6 +95,10 @@ std::string result_name(size_t call) { return str("result ", call); }
 MetricCall metric_call(const MetricInfo& info, std::string name, lang::ExprPtr call,
                        const lang::Code& code) {
   MetricCall out;
+  lang::Expr& callee = *call->children[0];
+  callee.kind = lang::ExprKind::kName;  // one word, by which bind_metric is called
+  callee.text = info.name;
+  callee.children.clear();
   out.metric = info.name;
   out.name = std::move(name);
   out.predicted = use_of_predicted(info, *call);

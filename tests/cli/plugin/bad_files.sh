@@ -35,7 +35,7 @@ yaml 3 "" <<< ''
 yaml 3 ":1:" <<< '[1, 2'
 yaml 3 "unknown key 'operation'" <<< "$head
 operation: {}"
-yaml 3 "has neither operations nor rules" <<< "$head"
+yaml 3 "has no section with operations, rules or other parts" <<< "$head"
 yaml 6 "is for version 2 of the plug-in interface" <<< 'plugin: {name: bad, version: 1.0.0, abi: 2}
 operations: {}'
 yaml 6 "expected a version such as 1.0.0, found 'new'" <<< 'plugin: {name: bad, version: new, abi: 1}
@@ -57,6 +57,35 @@ operation 3 "dtypes" "body: x, dtypes: {x: floats}"
 operation 3 "dtypes" "body: x, dtypes: {z: float}"
 operation 3 "sharding" "body: x, sharding: '[a ->'"
 yaml 3 ":3:" < <(printf '%s\noperations:\n  one: {signature: x -> -> out, doc: One., body: x}\n' "$head")
+operation 3 "one: expected a text, found a list or a map" "body: x, dtypes: {x: [float32, float64]}"
+# part STATUS TEXT SECTION KEYS: an entry of a section with these keys.
+part() {
+  yaml "$1" "$2" < <(printf '%s\n%s:\n  one: {doc: One., %s}\n' "$head" "$3" "$4")
+}
+part 3 "'update' is missing in 'optimizers.one'" optimizers "lr: 1"
+part 3 "'optimizers.one.lr'" optimizers "lr: -1, update: parameter = parameter"
+part 3 "unknown key 'state'" optimizers "lr: 1, state: {m: 0}, update: parameter = parameter"
+part 3 "'gradient' cannot be the name of a state" optimizers "lr: 1, states: {gradient: 0}, update: parameter = parameter"
+part 3 "'lr' cannot be the name of a key" optimizers "lr: 1, keys: {lr: {type: real}}, update: parameter = parameter"
+part 3 "expected a number" optimizers "lr: 1, states: {m: zeros}, update: parameter = parameter"
+part 3 "expected one of path, text" optimizers "lr: 1, keys: {a: {type: float}}, update: parameter = parameter"
+part 3 "no key is a path" schedules "keys: {a: {type: path}}, factor: 1"
+part 3 ":3:" schedules "factor: 1 +"
+part 3 "'bernoulli' is random" schedules "factor: bernoulli(step)"
+part 3 "a state is one of sum(x), min(x) and max(x), found 'mean(x)'" metrics "operands: [x], state: {a: mean(x)}, value: a"
+part 3 "is a duplicate, or not a name" metrics "operands: [x, x], state: {a: sum(x)}, value: a"
+part 3 "an integer, real or boolean with a default" metrics "operands: [x], keys: {a: {type: text}}, state: {b: sum(x)}, value: b"
+part 3 "has no state" metrics "operands: [x], state: {}, value: 1"
+part 3 "'transforms.one.draws'" transforms "body: x, draws: 1000"
+part 3 "'draws' cannot be the name of a key" transforms "body: x, keys: {draws: {type: real}}"
+part 3 "the name of an entry has lower-case letters" "transforms: {Two: {doc: d, body: x}}
+metrics" "operands: [x], state: {a: sum(x)}, value: a"
+yaml 3 "unknown operation 'matmull'" <<< "$head
+precision: {low: [matmull]}"
+yaml 3 "unknown key 'lower'" <<< "$head
+precision: {lower: [matmul]}"
+yaml 3 "sharding" <<< "$head
+sharding: {relu: '[a ->'}"
 yaml 3 ":3: One: a name has lower-case letters" < <(printf '%s\noperations:\n  One: {signature: (x:T) -> out, doc: One., body: x}\n' "$head")
 yaml 3 ":3: there is no operation 'relux'" < <(printf '%s\nrules: |\n  a: abs(x) -> relux(x)\n' "$head")
 yaml 3 ":3:" < <(printf '%s\nrules: |\n  a: abs(x -> relu(x)\n' "$head")

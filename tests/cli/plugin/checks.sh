@@ -17,7 +17,7 @@ ok "$plugin" check --device cpu --quick --group errors
 says "cpu "
 says "errors      5       0       1"
 ok "$plugin" check --device mirror --quick --group collectives
-says "collectives 5       0       0"
+says "collectives 6       0       0"
 for net in mlp attention; do
   ok "$plugin" check --device mirror --quick --group training --only "mirror/$net" --report nets
   says "training    2       0       0"

@@ -42,7 +42,7 @@ says "skipped: rules wrong.never: no call of its pattern was found"
 printf 'plugin: {name: broken, version: 1.0.0, abi: 1}\nrules: |\n  a: abs(x) -> relux(x)\n' > "$folder/broken.plugin.yaml"
 expect 3 "broken.plugin.yaml:3: there is no operation 'relux'" "$plugin" list --plugin "$folder/broken.plugin.yaml"
 printf 'plugin: {name: nothing, version: 1.0.0, abi: 1}\n' > "$folder/nothing.plugin.yaml"
-expect 3 "nothing.plugin.yaml: has neither operations nor rules" "$plugin" list --plugin "$folder/nothing.plugin.yaml"
+expect 3 "nothing.plugin.yaml: has no section with operations, rules or other parts" "$plugin" list --plugin "$folder/nothing.plugin.yaml"
 
 # A pass: built, checked, seen in the stages.
 so="$folder/plugins/fold_scales/fold_scales.so"
