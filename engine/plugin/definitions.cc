@@ -84,10 +84,35 @@ void Definitions::add_schema(const std::string& text, const std::string& file,
     TextRules of_entry = read_text_rules(*node, file);
     if (const auto native = rules.find(entry.name); native != rules.end())
       of_entry.native = &native_.emplace_back(native->second);
+    note_codes(entry, *node);
     add(entry, std::move(of_entry), section);
     if (const config::Node* const sharding = node->find("sharding"))
       sharding_.push_back({name, read_sharding_rule(*sharding)});
   }
+}
+
+void Definitions::note_codes(const op_schema::Entry& entry, const config::Node& node) {
+  std::vector<std::string> names;
+  for (const op_schema::Param& p : entry.params) names.push_back(p.name);
+  if (const config::Node* const body = node.find("body")) codes_.push_back({*body, names});
+  const config::Node* const vjp = node.find("vjp");
+  if (!vjp) return;
+  names.emplace_back("g");
+  for (const op_schema::Result& r : entry.results) {
+    names.push_back(r.name);
+    names.push_back("g_" + r.name);
+  }
+  if (vjp->is_sequence())
+    for (const config::Node& item : vjp->items) codes_.push_back({item, names});
+  else if (!vjp->text.starts_with("none"))
+    codes_.push_back({*vjp, names});
+}
+
+void Definitions::check_codes(const std::vector<StatedCode>& others) const {
+  std::vector<std::string> operations = names();
+  for (const Alias& alias : aliases_) operations.emplace_back(alias.alias);
+  check_code_names(codes_, operations);
+  check_code_names(others, operations);
 }
 
 void Definitions::add(const op_schema::Entry& e, TextRules rules, const std::string& section) {

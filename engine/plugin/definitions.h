@@ -11,6 +11,7 @@
 #include "ops/core/op.h"
 #include "partition/factor_text.h"
 #include "plugin/rules_adapter.h"
+#include "plugin/text_code.h"
 #include "plugin/text_rules.h"
 
 namespace paddle::plugin {
@@ -39,10 +40,14 @@ class Definitions {
   void require_kernels(const std::vector<std::string>& with_kernels) const;
   /// The rules by which their calls are split over ranks.
   const std::vector<ShardingRule>& sharding() const { return sharding_; }
+  /// kConfig with the place of a name that a body or a gradient does not know, or an operation
+  /// that nobody has. `others`: further codes of the plug-in.
+  void check_codes(const std::vector<StatedCode>& others = {}) const;
 
  private:
   const char* keep(std::string text);
   void add(const op_schema::Entry& entry, TextRules rules, const std::string& section);
+  void note_codes(const op_schema::Entry& entry, const config::Node& node);
   void add_native_rules(const op_schema::Entry& entry, const TextRules& rules, OpDef& def);
 
   /// The tables that one definition points to.
@@ -62,6 +67,7 @@ class Definitions {
   std::vector<OpDef> ops_;
   std::vector<Alias> aliases_;
   std::vector<ShardingRule> sharding_;
+  std::vector<StatedCode> codes_;
   std::vector<std::pair<std::string, SourceLocation>> needs_kernel_;
   std::map<std::string, SourceLocation> places_;
 };

@@ -159,6 +159,7 @@ void read_descriptors(const std::string& path, const paddle_plugin& given, Parts
   for (const KernelContext& kernel : parts.kernels)
     if (kernel.backend == "cpu") on_cpu.push_back(kernel.operation);
   parts.definitions.require_kernels(on_cpu);
+  parts.definitions.check_codes();
   read_passes(d, given, parts);
   read_sharding_text(d, given.sharding_rules, base, parts);
   if (!is_empty(given.rewrite_rules)) parts.rules = given.rewrite_rules;

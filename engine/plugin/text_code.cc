@@ -1,5 +1,9 @@
 #include "plugin/text_code.h"
 
+#include <algorithm>
+
+#include "lang/eval/derivatives.h"
+#include "lang/eval/distributions.h"
 #include "lang/eval/evaluator.h"
 #include "lang/eval/place_marks.h"
 #include "ops/core/call.h"
@@ -35,6 +39,30 @@ TextCode read_text_code(const config::Node& node, std::string owner, std::string
                   str("'", site.callee, "' is random, and a body must give the same each time"),
                   site.where.location());
   return out;
+}
+
+void check_code_names(const std::vector<StatedCode>& codes,
+                      const std::vector<std::string>& own_operations) {
+  const lang::KnownNames known{
+      [&](const std::string& name) {
+        return find_op(name) || std::ranges::find(own_operations, name) != own_operations.end() ||
+               lang::is_distribution_word(name) || lang::is_derivative_word(name);
+      },
+      [&] {
+        std::vector<std::string> names = op_names();
+        names.insert(names.end(), own_operations.begin(), own_operations.end());
+        return names;
+      }};
+  config::Diagnostics diagnostics;
+  for (const StatedCode& each : codes) {
+    lang::Program program;  // of one block, whose arguments are the names
+    lang::Block& block = *program.blocks.emplace_back(std::make_unique<lang::Block>());
+    block.code = lang::read_code(each.node, diagnostics);
+    for (const std::string& name : each.names)
+      block.signature.parameters.push_back({.name = name, .where = {}, .fallback = nullptr});
+    lang::check_names(program, known, diagnostics);
+  }
+  diagnostics.raise();
 }
 
 lang::Value run_text(std::string_view owner, const std::string& file, const lang::Code& code,

@@ -23,6 +23,16 @@ struct TextCode {
 /// operations: the same values must give the same result.
 TextCode read_text_code(const config::Node& node, std::string owner, std::string file);
 
+/// A node with code, and the names that are known in it.
+struct StatedCode {
+  config::Node node;
+  std::vector<std::string> names;
+};
+/// kConfig with its place for each name in the codes that is neither known there nor an operation,
+/// of the engine, a loaded plug-in or among these.
+void check_code_names(const std::vector<StatedCode>& codes,
+                      const std::vector<std::string>& own_operations);
+
 /// The value of the code, in which `names` are known. Errors name the owner; the place in the code
 /// is a note. `assigned`, if given, gets the names that it assigned.
 lang::Value run_text(const TextCode& code, const lang::NamedValues& names,

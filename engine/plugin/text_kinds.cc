@@ -20,6 +20,12 @@ std::vector<KindKey> keys_of_entry(const TextEntry& entry, const std::vector<std
   return keys;
 }
 
+TextCode code_of_entry(const TextEntry& entry, const config::Node& node,
+                       std::vector<std::string> names) {
+  entry.codes.push_back({node, std::move(names)});
+  return read_text_code(node, entry.name, entry.file);
+}
+
 void check_names(const config::Node& map, const char* what, const std::vector<std::string>& taken) {
   for (const config::Entry& entry : map.entries) {
     const std::string& name = entry.key.text;

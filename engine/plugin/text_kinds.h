@@ -10,6 +10,7 @@
 #include "metrics/metric.h"
 #include "optim/optimizer_kind.h"
 #include "optim/schedule.h"
+#include "plugin/text_code.h"
 
 namespace paddle::plugin {
 
@@ -17,7 +18,8 @@ namespace paddle::plugin {
 struct TextEntry {
   std::string name;  ///< "acme.signum", as in configs
   config::Section section;
-  std::string file;  ///< for messages
+  std::string file;                ///< for messages
+  std::vector<StatedCode>& codes;  ///< that were read
 };
 
 /// The forms of the entries.
@@ -36,6 +38,9 @@ data::TransformInfo read_transform(const TextEntry& entry);
 /// The keys that an entry declares for configs; kConfig for one among `taken`, and for a path,
 /// which code cannot read.
 std::vector<KindKey> keys_of_entry(const TextEntry& entry, const std::vector<std::string>& taken);
+/// Reads the code of a node, in which these names are known, and notes it in `codes`.
+TextCode code_of_entry(const TextEntry& entry, const config::Node& node,
+                       std::vector<std::string> names);
 /// The names of a map in an entry: lower-case letters, digits and '_', none of them in `taken`.
 /// kConfig names `what` they are.
 void check_names(const config::Node& map, const char* what, const std::vector<std::string>& taken);

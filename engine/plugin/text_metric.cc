@@ -89,7 +89,8 @@ class StatedMetric final : public metrics::Metric {
 };
 
 /// `sum(x)`, `min(x)` or `max(x)`.
-Accumulator read_accumulator(const config::Entry& state, const TextEntry& entry) {
+Accumulator read_accumulator(const config::Entry& state, const TextEntry& entry,
+                             const std::vector<std::string>& names) {
   Accumulator out{.name = state.key.text, .argument = {}};
   const auto reject = [&]() {
     throw Error(
@@ -99,7 +100,7 @@ Accumulator read_accumulator(const config::Entry& state, const TextEntry& entry)
         state.value.location());
   };
   if (!state.value.is_scalar()) reject();
-  out.argument = read_text_code(state.value, entry.name, entry.file);
+  out.argument = code_of_entry(entry, state.value, names);
   std::vector<lang::Stmt>& statements = out.argument.code.statements;
   if (statements.size() != 1 || statements[0].kind != lang::StmtKind::kExpression) reject();
   lang::Expr& call = *statements[0].value;
@@ -198,9 +199,13 @@ metrics::MetricInfo read_metric(const TextEntry& entry) {
   check_names(s.at("state"), "a state", taken);
   if (s.at("state").entries.empty())
     throw Error(ErrorCode::kConfig, entry.name + ": has no state", s.location("state"));
-  for (const config::Entry& state : s.at("state").entries)
-    text->states.push_back(read_accumulator(state, entry));
-  text->value = read_text_code(s.at("value"), entry.name, entry.file);
+  std::vector<std::string> names;
+  for (const metrics::OptionInfo& option : out.options) names.push_back(option.name);
+  for (const config::Entry& state : s.at("state").entries) {
+    text->states.push_back(read_accumulator(state, entry, taken));
+    names.push_back(state.key.text);
+  }
+  text->value = code_of_entry(entry, s.at("value"), std::move(names));
   const std::string& better = s.text("better");
   out.direction = better == "higher"  ? metrics::Direction::kHigher
                   : better == "lower" ? metrics::Direction::kLower

@@ -108,10 +108,15 @@ optim::OptimizerKind read_optimizer(const TextEntry& entry) {
   std::vector<std::string> taken = kOptimizerKeys;
   for (const KindKey& key : keys) taken.push_back(key.name);
   check_names(s.at("states"), "a state", taken);
-  for (const config::Entry& state : s.at("states").entries)
-    text->states.push_back(read_state(state));
-  text->update = read_text_code(s.at("update"), entry.name, entry.file);
   text->has_decay = s.boolean("decoupled_weight_decay");
+  std::vector<std::string> names = {"parameter", "gradient", "lr", "step"};
+  if (text->has_decay) names.emplace_back("weight_decay");
+  for (const KindKey& key : keys) names.push_back(key.name);
+  for (const config::Entry& state : s.at("states").entries) {
+    text->states.push_back(read_state(state));
+    names.push_back(state.key.text);
+  }
+  text->update = code_of_entry(entry, s.at("update"), std::move(names));
   return {.name = entry.name,
           .lr = str(s.real("lr")),
           .keys = config::schema_of(keys),
@@ -134,9 +139,12 @@ Spec schedule_entry_spec() {
 
 optim::ScheduleKind read_schedule(const TextEntry& entry) {
   const std::vector<KindKey> keys = keys_of_entry(entry, kScheduleKeys);
-  const auto code = std::make_shared<const TextCode>(
-      read_text_code(entry.section.at("factor"), entry.name, entry.file));
   const bool has_length = entry.section.boolean("has_length");
+  std::vector<std::string> known = {"step", "length"};
+  if (has_length) known.emplace_back("end_factor");
+  for (const KindKey& key : keys) known.push_back(key.name);
+  const auto code = std::make_shared<const TextCode>(
+      code_of_entry(entry, entry.section.at("factor"), std::move(known)));
   return {.name = entry.name,
           .keys = config::schema_of(keys),
           .has_length = has_length,

@@ -98,8 +98,11 @@ Spec transform_entry_spec() {
 data::TransformInfo read_transform(const TextEntry& entry) {
   const std::vector<KindKey> keys = keys_of_entry(entry, {"fields", "x", "draws"});
   const auto text = std::make_shared<TransformText>();
-  text->body = read_text_code(entry.section.at("body"), entry.name, entry.file);
   text->draws = entry.section.integer("draws");
+  std::vector<std::string> names = {"x"};
+  if (text->draws > 0) names.emplace_back("draws");
+  for (const KindKey& key : keys) names.push_back(key.name);
+  text->body = code_of_entry(entry, entry.section.at("body"), std::move(names));
   return {
       .name = entry.name,
       .doc = entry.section.text("doc"),

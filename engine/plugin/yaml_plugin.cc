@@ -84,11 +84,12 @@ Info info_of(const config::Node& document, const std::string& path) {
 /// Reads the entries of a section, and keeps the samples that they have.
 template <class Kind>
 void read_entries(const Section& file, const char* section, const std::string& path, Parts& parts,
-                  std::vector<Kind>& out, Kind (*read)(const TextEntry&)) {
+                  std::vector<StatedCode>& codes, std::vector<Kind>& out,
+                  Kind (*read)(const TextEntry&)) {
   check_names(file.at(section), "an entry", {});
   for (const config::Entry& entry : file.at(section).entries) {
     const TextEntry each{parts.plugin.provider.name + "." + entry.key.text, Section(entry.value),
-                         path};
+                         path, codes};
     out.push_back(read(each));
     if (entry.value.find("samples"))
       parts.plugin.samples[each.name] = each.section.texts("samples");
@@ -123,11 +124,13 @@ std::unique_ptr<Parts> read_yaml_plugin(const std::string& path) {
   }
   parts->definitions.require_kernels({});
   const Section file(document);
-  read_entries(file, "optimizers", path, *parts, parts->optimizers, read_optimizer);
-  read_entries(file, "schedules", path, *parts, parts->schedules, read_schedule);
-  read_entries(file, "metrics", path, *parts, parts->metrics, read_metric);
-  read_entries(file, "transforms", path, *parts, parts->transforms, read_transform);
+  std::vector<StatedCode> codes;
+  read_entries(file, "optimizers", path, *parts, codes, parts->optimizers, read_optimizer);
+  read_entries(file, "schedules", path, *parts, codes, parts->schedules, read_schedule);
+  read_entries(file, "metrics", path, *parts, codes, parts->metrics, read_metric);
+  read_entries(file, "transforms", path, *parts, codes, parts->transforms, read_transform);
   read_lists(file, *parts);
+  parts->definitions.check_codes(codes);
   parts->rules_file = path;
   if (const config::Node* const rules = document.find("rules"); rules && rules->is_scalar()) {
     parts->rules = rules->text;

@@ -117,7 +117,7 @@ schedules:
   many: {doc: d, factor: "ones([2])"}
 metrics:
   by_batch: {doc: d, operands: [x], state: {a: sum(mean(x))}, value: a, samples: ["x=f32[9]"]}
-  fails: {doc: d, operands: [x], state: {a: sum(x)}, value: b, samples: ["x=f32[9]"]}
+  fails: {doc: d, operands: [x], state: {a: sum(x)}, value: "a + ones([2])", samples: ["x=f32[9]"]}
 operations:
   mean_rows: {signature: (x:T) -> out, doc: d, dtypes: {x: float}, body: "mean(x, 0)", samples: ["x=f64[6,3]"], sharding: "[rows, n] -> [n]"}
 sharding: {softmax: "[..., n] -> [..., n]", hardshrink: "[...] -> [...]"}
@@ -130,7 +130,7 @@ for failure in "optimizers wrong.norms/shards: rows 0 to 1 depend on the others"
   "optimizers wrong.ascends/descends: after 30 updates" "optimizers wrong.forgets/modes: not finite" \
   "optimizers wrong.shapes/modes: wrong.shapes: parameter becomes" "lr_schedule wrong.negative: the factor of step" \
   "lr_schedule wrong.many: wrong.many: the factor of step 0 is not one finite number" \
-  "metrics wrong.by_batch: in batches of 1 it is" "metrics wrong.fails: wrong.fails:" "transforms wrong.sizes:" \
+  "metrics wrong.by_batch: in batches of 1 it is" "metrics wrong.fails: wrong.fails: its value has 2 elements" "transforms wrong.sizes:" \
   "traits wrong.mean_rows/sharding: with a dim of 6 split into 3 and 3, result 0 combined differs" \
   "traits softmax/sharding: with a dim of"; do
   says "failed: $failure"
