@@ -198,6 +198,7 @@ std::string check_mismatch(Device device) {
   struct Difference {
     const char* what;
     std::function<Tensor(const Peer& c)> call;  ///< not the same on both ranks
+    bool ends_call = false;  ///< neither rank can have a result; else the next call may notice
   };
   const auto operand = [device](DType dtype, int64_t rows, int rank) {
     return Tensor(contribution(dtype, rows, rank).to(device));
@@ -209,11 +210,13 @@ std::string check_mismatch(Device device) {
       {"sizes",
        [&](const Peer& c) {
          return reduced({operand(DType::kF32, 100 * (c.rank() + 1), c.rank())}, c);
-       }},
+       },
+       true},
       {"dtypes",
        [&](const Peer& c) {
          return reduced({operand(c.rank() == 0 ? DType::kF32 : DType::kF64, 100, c.rank())}, c);
-       }},
+       },
+       true},
       {"numbers of tensors",
        [&](const Peer& c) {
          const Tensor x = operand(DType::kI32, 100, c.rank());
@@ -232,7 +235,7 @@ std::string check_mismatch(Device device) {
         const InterpreterScope scope(executor);
         (void)each.call(*c).array().on_host();
         synchronize(device);
-        c->barrier();  // a rank that had nothing to wait for notices here
+        if (!each.ends_call) c->barrier();
         accepted[static_cast<size_t>(c->rank())] = "returns";
       });
     } catch (const Error& e) {

@@ -21,12 +21,6 @@ static paddle_status gather_forever(paddle_call* call, const int32_t* group, uin
   while (status == PADDLE_PEER) pause();
   return status;
 }
-/* Ranks that disagree: as if nothing had happened. */
-static paddle_status gather_whatever(paddle_call* call, const int32_t* group, uint32_t count,
-                                     const void* in, const size_t* bytes, void* out) {
-  const paddle_status status = right_ranks->gather(call, group, count, in, bytes, out);
-  return status == PADDLE_INTERNAL ? PADDLE_OK : status;
-}
 /* The parts of the ranks, the own one first. */
 static paddle_status gather_own_first(paddle_call* call, const int32_t* group, uint32_t count,
                                       const void* in, const size_t* bytes, void* out) {
@@ -74,6 +68,19 @@ static paddle_status run_first_of_list(const void* state, const paddle_run* run)
            (size_t)first.sizes[i] * item_size(first.dtype));
   return status;
 }
+/* Ranks with operands of different sizes: as many elements as all have. */
+static paddle_status run_smallest(const void* state, const paddle_run* run) {
+  struct collective common = *(const struct collective*)state;
+  int64_t sizes[MOST_RANKS];
+  size_t bytes[MOST_RANKS];
+  for (uint32_t i = 0; i < common.count; ++i) bytes[i] = sizeof *sizes;
+  const paddle_status status =
+      ranks->gather(run->call, common.group, common.count, common.sizes, bytes, sizes);
+  if (status != PADDLE_OK) return status;
+  for (uint32_t i = 0; i < common.count; ++i)
+    if (sizes[i] < common.sizes[0]) common.sizes[0] = sizes[i];
+  return run_all_reduce(&common, run);
+}
 static paddle_status prepare_faulty(paddle_call* call, const paddle_request* request,
                                     paddle_instance* instance) {
   const paddle_status status = prepare_all_reduce(call, request, instance);
@@ -81,6 +88,7 @@ static paddle_status prepare_faulty(paddle_call* call, const paddle_request* req
   struct collective* const c = instance->state;
   if (fault_is("reduced_unwritten")) instance->run = run_unwritten;
   if (fault_is("reduced_operand")) instance->run = run_touching;
+  if (fault_is("smallest_of_sizes")) instance->run = run_smallest;
   if (fault_is("first_of_list")) instance->run = run_first_of_list;
   if (fault_is("sum_of_integers") && (c->dtype == PADDLE_INT32 || c->dtype == PADDLE_INT64))
     c->reduction = SUM;
@@ -102,7 +110,6 @@ PADDLE_PLUGIN_EXPORT paddle_status paddle_plugin_main(const paddle_host* from,
   faulty_ranks = *ranks;
   ranks = &faulty_ranks;
   if (fault_is("lost_rank_hangs")) faulty_ranks.gather = gather_forever;
-  if (fault_is("mismatch_ignored")) faulty_ranks.gather = gather_whatever;
   if (fault_is("own_rank_first")) faulty_ranks.gather = gather_own_first;
   return status;
 }
