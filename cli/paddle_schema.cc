@@ -9,6 +9,7 @@
 #include "config/sections.h"
 #include "data/named_dataset.h"
 #include "lang/syntax/model_schema.h"
+#include "plugin/yaml_schema.h"
 #include "plugin_report.h"
 #include "sections/sections.h"
 #include "train/config/run_config.h"
@@ -29,6 +30,7 @@ std::map<std::string, Document> documents() {
       {"train", {"a config of paddle-train", [] { return train::run_schema(); }}},
       {"model", {"a model file", lang::model_schema}},
       {"dataset", {"the description of a dataset", data::description_schema}},
+      {"plugin", {"a file NAME.plugin.yaml", plugin::yaml_schema}},
       {"plugin-report", {"the report.json of paddle plugin check", cli::report_schema}},
       {"cluster", {"a cluster of paddle-tune --plan", tune::cluster_schema}}};
   for (const auto& section : config::section_registry().all())

@@ -3,6 +3,7 @@
 #include "config/schema.h"
 #include "paddle/plugin/abi.h"
 #include "plugin/registration.h"
+#include "plugin/yaml_schema.h"
 
 namespace paddle::plugin {
 namespace {
@@ -15,42 +16,23 @@ using config::Spec;
 constexpr const char* kSections[] = {"operations", "losses",  "optimizers",
                                      "schedules",  "metrics", "transforms"};
 
-Schema file_schema() {
-  Schema plugin;
-  plugin.add("name", Spec::text().required().doc("the name, in front of that of each operation"));
-  plugin.add("version", Spec::text().required().doc("such as 1.0.0"));
-  plugin.add("abi", Spec::integer().required().doc("major version of the plug-in interface: 1"));
-  plugin.add("summary", Spec::text().fallback("\"\"").doc("one line for `paddle plugin list`"));
-  Schema precision;
-  const Spec operations = Spec::list(Spec::text()).fallback("[]");
-  precision.add("low", Spec(operations).doc("operations that compute in 16 bits"));
-  precision.add("full", Spec(operations).doc("operations that compute in float32"));
-  Schema file;
-  file.add("plugin", Spec::map(plugin).required());
-  file.add("operations", Spec::map_of(Spec::any()).fallback("{}"));
-  file.add("losses", Spec::map_of(Spec::any()).fallback("{}").doc("operations that are losses"));
-  file.add("optimizers", Spec::map_of(optimizer_entry_spec()).fallback("{}"));
-  file.add("schedules", Spec::map_of(schedule_entry_spec()).fallback("{}"));
-  file.add("metrics", Spec::map_of(metric_entry_spec()).fallback("{}"));
-  file.add("transforms", Spec::map_of(transform_entry_spec()).fallback("{}"));
-  file.add("precision", Spec::map(precision).doc("lists for mixed precision"));
-  file.add("sharding",
-           Spec::map_of(Spec::any()).fallback("{}").doc("rules for several ranks, by operation"));
-  file.add("rules", Spec::text().fallback("\"\"").doc("rewrite rules"));
-  return file;
-}
-
 /// The checked document; kDevice for another version of the interface.
 config::Node read_file_of_plugin(const std::string& path) {
   config::Node document = config::parse_document(config::read_text_file(path), path);
   config::Diagnostics diagnostics;
-  file_schema().resolve(document, "", diagnostics);
+  yaml_schema().resolve(document, "", diagnostics);
   diagnostics.raise();
   const Section plugin = Section(document).section("plugin");
   if (plugin.integer("abi") != PADDLE_PLUGIN_ABI_MAJOR)
     fail(ErrorCode::kDevice, path, ": is for version ", plugin.integer("abi"),
          " of the plug-in interface, this program has ", PADDLE_PLUGIN_ABI_MAJOR);
   return document;
+}
+
+/// The operations of a list of `precision`, which may be empty.
+std::vector<config::Node> precision_list(const Section& file, const char* list) {
+  const config::Node* const found = file.at("precision").find(list);
+  return found ? found->items : std::vector<config::Node>();
 }
 
 Info info_of(const config::Node& document, const std::string& path) {
@@ -68,9 +50,9 @@ Info info_of(const config::Node& document, const std::string& path) {
       names.push_back(out.name + "." + entry.key.text);
     if (!names.empty()) out.sections.emplace_back(section, std::move(names));
   }
-  const Section precision = file.section("precision");
-  std::vector<std::string> changed = precision.texts("low");
-  for (std::string& each : precision.texts("full")) changed.push_back(std::move(each));
+  std::vector<std::string> changed;
+  for (const char* const list : {"low", "full"})
+    for (const config::Node& each : precision_list(file, list)) changed.push_back(each.text);
   if (!changed.empty()) out.sections.emplace_back("precision", std::move(changed));
   std::vector<std::string> split;
   for (const config::Entry& entry : file.at("sharding").entries) split.push_back(entry.key.text);
@@ -97,14 +79,43 @@ void read_entries(const Section& file, const char* section, const std::string& p
 }
 
 void read_lists(const Section& file, Parts& parts) {
-  const Section precision = file.section("precision");
   for (const bool is_low : {true, false})
-    for (const config::Node& name : precision.at(is_low ? "low" : "full").items)
+    for (const config::Node& name : precision_list(file, is_low ? "low" : "full"))
       parts.precision.push_back({name.text, is_low, name.location()});
   read_sharding_rules(file.at("sharding"), parts);
 }
 
 }  // namespace
+
+Schema yaml_schema() {
+  Schema plugin;
+  plugin.add("name", Spec::text().required().doc("the name, in front of that of each operation"));
+  plugin.add("version", Spec::text().required().doc("such as 1.0.0"));
+  plugin.add("abi", Spec::integer().required().doc("major version of the plug-in interface: 1"));
+  plugin.add("summary", Spec::text().fallback("\"\"").doc("one line for `paddle plugin list`"));
+  Schema precision;
+  const Spec operations = Spec::list(Spec::text()).fallback("[]");
+  precision.add("low", Spec(operations).doc("operations that compute in 16 bits"));
+  precision.add("full", Spec(operations).doc("operations that compute in float32"));
+  Schema file;
+  file.add("plugin", Spec::map(plugin).required());
+  file.add("operations", Spec::map_of(Spec::any()).fallback("{}").doc("operations, by name"));
+  file.add("losses", Spec::map_of(Spec::any()).fallback("{}").doc("operations that are losses"));
+  file.add("optimizers",
+           Spec::map_of(optimizer_entry_spec()).fallback("{}").doc("optimizers, by name"));
+  file.add(
+      "schedules",
+      Spec::map_of(schedule_entry_spec()).fallback("{}").doc("learning-rate schedules, by name"));
+  file.add("metrics", Spec::map_of(metric_entry_spec()).fallback("{}").doc("metrics, by name"));
+  file.add(
+      "transforms",
+      Spec::map_of(transform_entry_spec()).fallback("{}").doc("transforms of samples, by name"));
+  file.add("precision", Spec::map(precision).doc("lists for mixed precision"));
+  file.add("sharding",
+           Spec::map_of(Spec::any()).fallback("{}").doc("rules for several ranks, by operation"));
+  file.add("rules", Spec::text().fallback("\"\"").doc("rewrite rules"));
+  return file;
+}
 
 Info yaml_info(const std::string& path) { return info_of(read_file_of_plugin(path), path); }
 

@@ -20,7 +20,9 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.path.abspath(os.environ.get("PADDLE_BIN", os.path.join(ROOT, "build", "bin")))
 KINDS = {"operator": ".plugin.yaml", "kernel": ".cc", "device": ".c", "pass": ".cc", "rules": ".plugin.yaml",
-         "transport": ".cc", "table": ".cc", "reader": ".cc"}
+         "transport": ".cc", "table": ".cc", "reader": ".cc", "compiler": ".cc", "loss": ".plugin.yaml",
+         "optimizer": ".plugin.yaml", "schedule": ".plugin.yaml", "metric": ".plugin.yaml",
+         "transform": ".plugin.yaml"}
 ABS = """
 #include <paddle/plugin/plugin.hpp>
 #include <cmath>

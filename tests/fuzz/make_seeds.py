@@ -764,6 +764,7 @@ def shared_object(note):
 def plugin_files():
     yaml = read("plugins/gated_norm/gated_norm.plugin.yaml")
     yield from damaged("yaml", b"y" + yaml, 20)
+    yield from damaged("train", b"y" + read("plugins/train_parts/train_parts.plugin.yaml"), 40)
     yield "deep", b"y" + yaml.replace(b"body: ", b"body: " + b"(" * 3000)
     yield "random", b"y" + yaml.replace(b"body: ", b"body: dropout(x, 0.5) + ")
     text = b"infer: x.dtype [dim(x, 0) * 2, dim(x, -1) // 3 + 1]\n    sharding: '[n, ...], [n, ...] -> [n, ...]'\n    body: "
