@@ -40,8 +40,8 @@ class Definitions {
   void require_kernels(const std::vector<std::string>& with_kernels) const;
   /// The rules by which their calls are split over ranks.
   const std::vector<ShardingRule>& sharding() const { return sharding_; }
-  /// kConfig with the place of a name that a body or a gradient does not know, or an operation
-  /// that nobody has. `others`: further codes of the plug-in.
+  /// kConfig with the place of a name that a body or a gradient does not know, or of an
+  /// unknown operation. `others`: further codes of the plug-in.
   void check_codes(const std::vector<StatedCode>& others = {}) const;
 
  private:

@@ -28,8 +28,8 @@ config::Spec schedule_entry_spec();
 config::Spec metric_entry_spec();
 config::Spec transform_entry_spec();
 
-/// What the registries of the engine hold for an entry. kConfig with its place for code that does
-/// not fit.
+/// An entry as the registries of the engine have it. kConfig with its place for code that does not
+/// fit.
 optim::OptimizerKind read_optimizer(const TextEntry& entry);
 optim::ScheduleKind read_schedule(const TextEntry& entry);
 metrics::MetricInfo read_metric(const TextEntry& entry);

@@ -41,7 +41,7 @@ TEST(TrainParts, ChangeThePrecisionOfOperations) {
   EXPECT_EQ(loaded.precision, (std::vector<std::string>{"exp", "gelu", "matmul"}));
   EXPECT_EQ(dtype_in_mixed_precision(product), DType::kF32);
   EXPECT_EQ(dtype_in_mixed_precision(exponential), DType::kBF16);
-  // The same list again is no contradiction, another one is.
+  // The same list again is accepted, another one is an error.
   load_text("lists_again", "precision: {full: [matmul]}\n");
   try {
     load_text("lists_against", "precision: {low: [tanh, matmul]}\n");
