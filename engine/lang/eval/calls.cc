@@ -105,7 +105,10 @@ std::optional<Callable> Evaluation::plugin_operation(const Expr& callee, const F
       (program_ && frame.sees_program &&
        (program_->find_param(head.text) || dims_.count(head.text))))
     return std::nullopt;
-  const Op* const op = find_op(head.text + "." + callee.text);
+  const std::string name = head.text + "." + callee.text;
+  const Op* const op = find_op(name);
+  if (!op && find_provider(head.text))
+    reject(callee.where, str("unknown operation '", name, "'", did_you_mean(name, op_names())));
   if (!op) return std::nullopt;
   return Callable{std::string(op->name()), op, nullptr, nullptr};
 }

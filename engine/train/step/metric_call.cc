@@ -28,16 +28,20 @@ std::vector<std::string> metric_names(bool with_reductions = false) {
   return names;
 }
 
-/// The metric or reduction that an expression calls, or null. Those of plug-ins have two words:
-/// `acme.f_half(score, label)`.
-MetricHandle called_state(const lang::Expr& e) {
-  if (e.kind != lang::ExprKind::kCall || e.children.empty()) return nullptr;
+/// The name that an expression calls, such as `acme.f_half` of a plug-in; "" if it is no such call.
+std::string called_name(const lang::Expr& e) {
+  if (e.kind != lang::ExprKind::kCall || e.children.empty()) return "";
   const lang::Expr& callee = *e.children[0];
-  if (callee.kind == lang::ExprKind::kName) return metrics::find_metric(callee.text);
+  if (callee.kind == lang::ExprKind::kName) return callee.text;
   const bool is_of_plugin = callee.kind == lang::ExprKind::kAttribute &&
                             callee.children[0]->kind == lang::ExprKind::kName;
-  return is_of_plugin ? metrics::find_metric(callee.children[0]->text + "." + callee.text)
-                      : nullptr;
+  return is_of_plugin ? callee.children[0]->text + "." + callee.text : "";
+}
+
+/// The metric or reduction that an expression calls, or null.
+MetricHandle called_state(const lang::Expr& e) {
+  const std::string name = called_name(e);
+  return name.empty() ? nullptr : metrics::find_metric(name);
 }
 
 /// The metric that an expression calls, or null. Reductions are operations there.
@@ -205,7 +209,8 @@ MetricDefinition read_metric(const std::string& name, const config::Node& node) 
   metric.text = node.text;
   extract_calls(code.statements[0].value, code, metric);
   if (metric.calls.empty()) {
-    const std::string callee = code.sites.empty() ? node.text : code.sites[0].callee;
+    std::string callee = called_name(*code.statements[0].value);
+    if (callee.empty()) callee = code.sites.empty() ? node.text : code.sites[0].callee;
     reject("'" + callee + "' is not a metric" + did_you_mean(callee, metric_names()) +
            "; metrics are " + join(metric_names(), ", ") +
            "; the mean of any value is average(value)");

@@ -102,6 +102,10 @@ ok "$plugin" check copies.plugin.yaml --quick --group lr_schedule
 says "skipped: lr_schedule copies.inverse: it needs the key 'gamma': --key gamma=VALUE"
 expect 3 "'gamma' is missing in 'schedule'" "$train" copies.yaml --dry-run 'schedule={name: copies.inverse}'
 expect 3 "did you mean 'copies.lion'" "$train" copies.yaml --dry-run optimizer.name=copies.lio
+expect 3 "unknown operation 'copies.cros' (did you mean 'copies.cross'?)" "$train" copies.yaml --dry-run \
+  'loss="copies.cros(logits, label)"'
+expect 3 "'copies.owns' is not a metric (did you mean 'copies.own'?)" "$train" copies.yaml --dry-run \
+  'metrics={a: "copies.owns(logits, label)"}'
 expect 3 "unknown key" "$train" copies.yaml --dry-run optimizer.beta3=1
 
 # --- wrong ones ---
