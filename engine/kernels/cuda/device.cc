@@ -23,7 +23,6 @@ struct paddle_event_s {
 namespace paddle::cuda {
 
 DeviceCounts& counts_of(int device) {
-  constexpr size_t kMaxGpus = 64;
   static auto& all = *new std::array<DeviceCounts, kMaxGpus>;
   return all.at(static_cast<size_t>(device));
 }
@@ -49,8 +48,6 @@ int guarded(Body&& body) {
     return static_cast<int>(ErrorCode::kInternal);
   }
 }
-
-CUdeviceptr address_of(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
 
 int open_cuda() {
   return guarded([] {
@@ -143,7 +140,7 @@ int allocate_queued(paddle_stream stream, size_t bytes, void** memory) {
     CUdeviceptr address = 0;
     check(driver().cuMemAllocAsync(&address, std::max<size_t>(bytes, 1), stream->handle),
           "cuMemAllocAsync");
-    *memory = reinterpret_cast<void*>(address);
+    *memory = pointer_to(address);
   });
 }
 

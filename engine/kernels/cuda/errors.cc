@@ -55,8 +55,12 @@ ErrorMemories take_error_memory(paddle_stream stream) {
 }  // namespace
 
 ErrorMemory::~ErrorMemory() {
-  if (on_device) release_memory(device, reinterpret_cast<void*>(on_device));
-  if (on_host) driver().cuMemFreeHost(on_host);  // errors ignored: destructor
+  // Errors are ignored: the owner's next call reports them.
+  try {
+    if (on_device) release_memory(device, pointer_to(on_device));
+  } catch (const Error&) {
+  }
+  if (on_host) driver().cuMemFreeHost(on_host);
 }
 
 ErrorTarget ErrorSite::target(paddle_stream stream, const std::string* location) {
@@ -80,11 +84,13 @@ ErrorMemories queue_error_copy(paddle_stream stream) {
 }
 
 void note_errors_of_graph(paddle_stream stream, const std::shared_ptr<ErrorMemory>& memory) {
+  if (memory != stream->errors) {
+    const std::lock_guard lock(graph_errors());
+    auto& all = stream->errors_of_graphs;
+    if (std::find(all.begin(), all.end(), memory) == all.end()) all.push_back(memory);
+  }
+  // Last: a wait on another thread that sees it sees the memory as well.
   stream->may_fail = true;
-  if (memory == stream->errors) return;
-  const std::lock_guard lock(graph_errors());
-  auto& all = stream->errors_of_graphs;
-  if (std::find(all.begin(), all.end(), memory) == all.end()) all.push_back(memory);
 }
 
 void throw_recorded_error(paddle_stream stream, const ErrorMemories& copied) {

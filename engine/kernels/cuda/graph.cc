@@ -12,8 +12,9 @@
 struct paddle_graph_s {
   paddle::cuda::CUgraphExec handle = nullptr;
   int device = 0;
-  /// Where its kernels record errors; null if they record none.
+  /// Of the stream that it was recorded on: its kernels use the counters there, too.
   std::shared_ptr<paddle::cuda::ErrorMemory> errors;
+  bool may_fail = false;  ///< holds kernels that can record an error
   paddle::CopyCounts copies;
   std::vector<void*> memory;
   paddle_stream last = nullptr;  ///< that it was launched on
@@ -94,7 +95,8 @@ paddle_graph end_recording(paddle_stream stream) {
   CUgraph recorded = nullptr;
   CUresult result = driver().cuStreamEndCapture(stream->handle, &recorded);
   stream->is_recording = false;
-  if (stream->may_fail.exchange(stream->could_fail)) made->errors = stream->errors;
+  made->errors = stream->errors;
+  made->may_fail = stream->may_fail.exchange(stream->could_fail);
   made->copies = stream->recorded;
   made->memory = std::exchange(stream->memory, {});
   take_released(stream->device);
@@ -116,8 +118,8 @@ void launch(paddle_graph graph, paddle_stream stream) {
   if (graph->device != stream->device)
     fail(ErrorCode::kUsage, "cuda: launch_graph: the stream is of another device");
   use_gpu(stream->device);
-  if (graph->errors) note_errors_of_graph(stream, graph->errors);
   check(driver().cuGraphLaunch(graph->handle, stream->handle), "cuGraphLaunch");
+  if (graph->may_fail) note_errors_of_graph(stream, graph->errors);
   graph->last = stream;
   ++counts_of(stream->device).graph_launches;
   counts_of(stream->device).add(graph->copies);

@@ -33,12 +33,12 @@ class Pool {
     const size_t size = block_size(bytes);
     const std::lock_guard lock(mutex_);
     collect(false);
-    if (const CUdeviceptr kept = take(size)) return pointer(kept);
+    if (const CUdeviceptr kept = take(size)) return pointer_to(kept);
     CUdeviceptr memory = 0;
     CUresult result = driver().cuMemAlloc(&memory, size);
     if (result == CUDA_ERROR_OUT_OF_MEMORY) {
       collect(true);
-      if (const CUdeviceptr kept = take(size)) return pointer(kept);
+      if (const CUdeviceptr kept = take(size)) return pointer_to(kept);
       free_kept();
       result = driver().cuMemAlloc(&memory, size);
     }
@@ -51,7 +51,7 @@ class Pool {
     }
     check(result, "cuMemAlloc");
     sizes_[memory] = size;
-    return pointer(memory);
+    return pointer_to(memory);
   }
 
   void release(void* memory) {
@@ -113,10 +113,8 @@ class Pool {
     std::vector<CUevent> events;  ///< one per stream
   };
 
-  static void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
-
   void note_released(void* memory) {
-    Released released{reinterpret_cast<CUdeviceptr>(memory), {}};
+    Released released{address_of(memory), {}};
     for (const paddle_stream stream : streams_) {
       CUevent event = nullptr;
       if (!spare_.empty()) {

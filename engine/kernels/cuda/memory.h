@@ -9,6 +9,12 @@
 
 namespace paddle::cuda {
 
+/// An address of device memory as the driver takes it, and as kernels and arrays hold it.
+inline CUdeviceptr address_of(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
+inline void* pointer_to(CUdeviceptr address) {
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
+}
+
 /// kDevice if the GPU has not enough memory.
 void* allocate_memory(int device, size_t bytes);
 void release_memory(int device, void* memory);

@@ -14,8 +14,9 @@
 
 namespace paddle::cuda {
 
-/// Where kernels of a stream record an error of their operands (errors.h). Graphs that were
-/// recorded on the stream write to it, too, wherever they are launched.
+/// Where kernels of a stream record an error of their operands (errors.h), with the stream's
+/// counters. Graphs that were recorded on the stream write to it, too, wherever they are launched,
+/// and keep it.
 struct ErrorMemory {
   explicit ErrorMemory(int of) : device(of) {}
   ~ErrorMemory();
