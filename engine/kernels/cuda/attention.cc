@@ -52,7 +52,7 @@ struct Parts {
   }
   int64_t head_bytes() const { return queries * keys * item; }
   size_t scores_bytes() const {
-    return static_cast<size_t>((batches_at_once * heads_at_once * head_bytes() + 255) / 256 * 256);
+    return scratch_piece(static_cast<size_t>(batches_at_once * heads_at_once * head_bytes()));
   }
   /// Calls body(first batch, batches, first head, heads).
   template <class Body>

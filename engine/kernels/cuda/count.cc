@@ -45,7 +45,7 @@ class Scratch {
   /// The offset of that many bytes.
   size_t add(int64_t bytes) {
     const size_t at = bytes_;
-    bytes_ += (static_cast<size_t>(bytes) + 255) / 256 * 256;
+    bytes_ += scratch_piece(static_cast<size_t>(bytes));
     return at;
   }
   size_t bytes() const { return bytes_; }

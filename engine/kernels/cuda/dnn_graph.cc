@@ -15,7 +15,8 @@ namespace paddle::cuda {
 namespace {
 
 constexpr int64_t kMaxDnnWorkspace = int64_t{256} << 20;
-constexpr int64_t kMaxPlans = 64;  // that the heuristics are asked for
+constexpr int64_t kMaxPlans = 64;    // that the heuristics are asked for
+constexpr size_t kMaxPointers = 16;  // of a graph: tensors in memory and numbers
 
 const Cudnn& dnn() { return cudnn_library().functions; }
 
@@ -121,19 +122,20 @@ void DnnPlan::execute(paddle_stream stream, std::span<const void* const> address
                       std::byte* workspace) const {
   const State& state = *state_;
   use_gpu(state.device);
-  std::vector<const void*> all(addresses.begin(), addresses.end());
-  for (const float& number : state.numbers) all.push_back(&number);
-  ensure(all.size() == state.uids.size(), "cuda: a call of cuDNN with other tensors");
+  const size_t count = state.uids.size();
+  ensure(addresses.size() + state.numbers.size() == count,
+         "cuda: a call of cuDNN with other tensors");
+  std::array<const void*, kMaxPointers> all;
+  std::ranges::copy(addresses, all.begin());
+  for (size_t i = 0; i < state.numbers.size(); ++i) all[addresses.size() + i] = &state.numbers[i];
   const Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   const void* const memory = state.workspace > 0 ? workspace : nullptr;
   const auto check = [](cudnnStatus_t status, const char* call) {
     if (status != CUDNN_STATUS_SUCCESS)
       fail(ErrorCode::kDevice, "cuda: ", call, ": ", dnn().cudnnGetErrorString(status));
   };
-  if (!pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, state.uids.data(),
-                state.uids.size()) ||
-      !pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, all.data(),
-                all.size()) ||
+  if (!pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, state.uids.data(), count) ||
+      !pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, all.data(), count) ||
       !pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, memory) || !pack.finalize())
     fail(ErrorCode::kDevice, "cuda: cuDNN rejects the addresses of a call");
   DnnHandle& handle = dnn_handle(state.device);
@@ -468,6 +470,7 @@ std::shared_ptr<const DnnPlan> DnnGraph::make_plan(int device) const {
       state->uids.push_back(static_cast<int64_t>(i) + 1);
       if (kind == Tensor::Kind::kScalar) state->numbers.push_back(tensors_[i].value);
     }
+  if (state->uids.size() > kMaxPointers) return nullptr;
   return std::shared_ptr<const DnnPlan>(new DnnPlan(std::move(state)));
 }
 

@@ -18,8 +18,8 @@ constexpr int64_t kMaxBlocks = 132 * 32;
 
 class GroupKernel final : public Kernel {
  public:
-  GroupKernel(const FusedRequest& request, const cpu::FusionProgram& program, Group group)
-      : group_(std::move(group)), call_(request, program, group_) {
+  GroupKernel(const FusedRequest& request, Group group, GroupCall call)
+      : group_(std::move(group)), call_(std::move(call)) {
     const auto compiled = Program::of(request.target.device.index, std::move(group_.text));
     if (request.prepare.codegen) compiled->start();
     one_ = Entry(compiled, "group_1");
@@ -27,7 +27,7 @@ class GroupKernel final : public Kernel {
   }
 
   void run(const RunContext& context, void* const* operands, void* const* results) const override {
-    std::vector<uint64_t> words(call_.size());
+    ArgumentWords words;
     call_.write_arguments(operands, results, context.scratch, context.stream->counters,
                           words.data());
     const int64_t width = call_.is_aligned(operands, results) ? group_.width : 1;
@@ -55,7 +55,9 @@ std::unique_ptr<Kernel> group_kernel(const FusedRequest& request,
   auto group = describe_group(request, program);
   if (!group) return nullptr;
   if (program.reductions.empty() ? group->size == 0 : group->results == 0) return nothing_to_do();
-  return std::make_unique<GroupKernel>(request, program, std::move(*group));
+  GroupCall call(request, program, *group);
+  if (call.size() > kMaxArgumentWords) return nullptr;
+  return std::make_unique<GroupKernel>(request, std::move(*group), std::move(call));
 }
 
 /// A type of the same size that the generator knows, for copies; none for types of 16 bytes or

@@ -2,12 +2,9 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/prepare.h"
+
 namespace paddle::cuda {
-namespace {
-
-int64_t aligned_bytes(int64_t bytes) { return (bytes + 255) / 256 * 256; }
-
-}  // namespace
 
 GroupCall::GroupCall(const FusedRequest& request, const cpu::FusionProgram& program,
                      const Group& group)
@@ -18,7 +15,7 @@ GroupCall::GroupCall(const FusedRequest& request, const cpu::FusionProgram& prog
     const bool narrow = reduction.operand == DType::kF32 || reduction.operand == DType::kF16 ||
                         reduction.operand == DType::kBF16;
     partial_bytes_.push_back(
-        group.chunks > 1 ? aligned_bytes(group.chunks * group.results * (narrow ? 4 : 8)) : 0);
+        group.chunks > 1 ? cpu::round_up(group.chunks * group.results * (narrow ? 4 : 8), 256) : 0);
     scratch_ += static_cast<size_t>(partial_bytes_.back());
   }
   words_.resize(group.reads.size() + group.stores.size() + 2 * folded_.size() +

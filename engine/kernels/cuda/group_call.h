@@ -1,13 +1,19 @@
 #pragma once
 // The arguments of a fusion group's kernel: sizes, strides, and the addresses of a call.
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "kernels/cuda/group_source.h"
+#include "kernels/cuda/program.h"
 #include "kernels/cuda/stream.h"
 
 namespace paddle::cuda {
+
+/// Memory for the arguments of a call, in words of 8 bytes.
+inline constexpr size_t kMaxArgumentWords = kMaxArgumentBytes / sizeof(uint64_t);
+using ArgumentWords = std::array<uint64_t, kMaxArgumentWords>;
 
 class GroupCall {
  public:

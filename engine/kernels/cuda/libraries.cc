@@ -59,6 +59,14 @@ bool load_functions(const Library& library, Table& table, std::string& problem) 
   return problem.empty();
 }
 
+/// "libnvrtc.so" as ".so.13" and ".so.12", those that a driver of this version can load; 0: any.
+std::vector<std::string> versioned_names(const std::string& name, int driver_version) {
+  std::vector<std::string> names;
+  if (driver_version == 0 || driver_version >= 13000) names.push_back(name + ".13");
+  names.push_back(name + ".12");
+  return names;
+}
+
 DriverLibrary open_driver() {
   DriverLibrary driver;
   const Library library = open_library({"libcuda.so.1"}, driver.problem);
@@ -91,6 +99,19 @@ DriverLibrary open_driver() {
     driver.functions = {};
   }
   return driver;
+}
+
+/// Opens cuBLASLt or cuDNN, whose `get_version` gives a number such as 130401.
+template <class Opened, class Functions, class GetVersion>
+Opened open_versioned(const std::vector<std::string>& names, GetVersion Functions::*get_version) {
+  Opened out;
+  const Library library = open_library(names, out.problem);
+  if (!library.handle) return out;
+  out.path = library.path;
+  if (!load_functions(library, out.functions, out.problem)) return out;
+  const size_t version = (out.functions.*get_version)();
+  out.version = str(version / 10000, ".", version % 10000 / 100, ".", version % 100);
+  return out;
 }
 
 }  // namespace
@@ -149,10 +170,8 @@ const DriverLibrary& driver_library() {
 
 NvrtcLibrary open_nvrtc(int driver_version) {
   NvrtcLibrary nvrtc;
-  std::vector<std::string> names;
-  if (driver_version == 0 || driver_version >= 13000) names.emplace_back("libnvrtc.so.13");
-  names.emplace_back("libnvrtc.so.12");
-  const Library library = open_library(names, nvrtc.problem);
+  const Library library =
+      open_library(versioned_names("libnvrtc.so", driver_version), nvrtc.problem);
   if (!library.handle) {
     nvrtc.problem += str("; install the CUDA toolkit, or `pip install ",
                          driver_version >= 13000 || driver_version == 0 ? "nvidia-cuda-nvrtc"
@@ -169,47 +188,15 @@ NvrtcLibrary open_nvrtc(int driver_version) {
   return nvrtc;
 }
 
-namespace {
-
-/// "libcublasLt.so" as ".so.13" and ".so.12", those that the driver can load.
-std::vector<std::string> versioned_names(const std::string& name) {
-  std::vector<std::string> names;
-  if (driver_library().version >= 13000) names.push_back(name + ".13");
-  names.push_back(name + ".12");
-  return names;
-}
-
-CublasLtLibrary open_cublaslt() {
-  CublasLtLibrary out;
-  const Library library = open_library(versioned_names("libcublasLt.so"), out.problem);
-  if (!library.handle) return out;
-  out.path = library.path;
-  if (!load_functions(library, out.functions, out.problem)) return out;
-  const size_t version = out.functions.cublasLtGetVersion();
-  out.version = str(version / 10000, ".", version % 10000 / 100, ".", version % 100);
-  return out;
-}
-
-CudnnLibrary open_cudnn() {
-  CudnnLibrary out;
-  const Library library = open_library({"libcudnn.so.9"}, out.problem);
-  if (!library.handle) return out;
-  out.path = library.path;
-  if (!load_functions(library, out.functions, out.problem)) return out;
-  const size_t version = out.functions.cudnnGetVersion();
-  out.version = str(version / 10000, ".", version % 10000 / 100, ".", version % 100);
-  return out;
-}
-
-}  // namespace
-
 const CudnnLibrary& cudnn_library() {
-  static const CudnnLibrary& library = *new CudnnLibrary(open_cudnn());
+  static const CudnnLibrary& library =
+      *new CudnnLibrary(open_versioned<CudnnLibrary>({"libcudnn.so.9"}, &Cudnn::cudnnGetVersion));
   return library;
 }
 
 const CublasLtLibrary& cublaslt_library() {
-  static const CublasLtLibrary& library = *new CublasLtLibrary(open_cublaslt());
+  static const CublasLtLibrary& library = *new CublasLtLibrary(open_versioned<CublasLtLibrary>(
+      versioned_names("libcublasLt.so", driver_library().version), &CublasLt::cublasLtGetVersion));
   return library;
 }
 

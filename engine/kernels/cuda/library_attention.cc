@@ -7,6 +7,7 @@
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/dnn_graph.h"
 #include "kernels/cuda/library_dnn.h"
+#include "kernels/cuda/prepare.h"
 #include "kernels/cuda/tables.h"
 #include "ops/generated/sequence.h"
 
@@ -139,18 +140,6 @@ void add_gradient(DnnGraph& graph, const Attention& call, const GradientTensors&
   graph.multiply(score_grads, key_rows, t.query_grads);
 }
 
-bool are_aligned(std::span<const void* const> addresses) {
-  for (const void* const address : addresses)
-    if (reinterpret_cast<uintptr_t>(address) % kDnnAlignment != 0) return false;
-  return true;
-}
-
-template <class Prepare>
-std::unique_ptr<Kernel> own_attention(KernelRequest request, Prepare prepare) {
-  request.prepare.codegen = false;  // it is compiled where it runs
-  return prepare(request);
-}
-
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_dnn_attention(const KernelRequest& request) {
@@ -188,14 +177,14 @@ std::unique_ptr<Kernel> prepare_dnn_attention(const KernelRequest& request) {
   graph.multiply(shares, values, result);
   const auto plan = graph.plan(request.target.device.index);
   if (!plan) return nullptr;
-  std::shared_ptr<Kernel> spare = own_attention(request, prepare_attention);
+  std::shared_ptr<Kernel> spare = prepare_attention(compiled_late(request));
   if (!spare) return nullptr;
   const size_t scratch = std::max(plan->workspace_bytes(), spare->scratch_bytes());
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         const std::array<const void*, 5> addresses = {operands[0], operands[1], operands[2],
                                                       results[0], results[1]};
-        if (!are_aligned(addresses)) return spare->run(context, operands, results);
+        if (!are_aligned(addresses, kDnnAlignment)) return spare->run(context, operands, results);
         plan->execute(context.stream, addresses, context.scratch);
       },
       scratch, "cudnn:attention");
@@ -239,18 +228,17 @@ std::unique_ptr<Kernel> prepare_dnn_attention_grad(const KernelRequest& request)
                 row_sums, key_strides});
   const auto plan = graph.plan(request.target.device.index);
   if (!plan) return nullptr;
-  std::shared_ptr<Kernel> spare = own_attention(request, prepare_attention_grad);
+  std::shared_ptr<Kernel> spare = prepare_attention_grad(compiled_late(request));
   if (!spare) return nullptr;
   const size_t rows_bytes =
-      (static_cast<size_t>(call->batch * call->heads * call->queries) * sizeof(float) + 255) / 256 *
-      256;
+      scratch_piece(static_cast<size_t>(call->batch * call->heads * call->queries) * sizeof(float));
   const size_t scratch = std::max(rows_bytes + plan->workspace_bytes(), spare->scratch_bytes());
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         std::array<const void*, 10> addresses = {
             operands[0], operands[1], operands[2], operands[3], operands[5],
             operands[6], results[0],  results[1],  results[2],  context.scratch};
-        if (!are_aligned(addresses)) return spare->run(context, operands, results);
+        if (!are_aligned(addresses, kDnnAlignment)) return spare->run(context, operands, results);
         for (int64_t part = 0; part < parts; ++part) {
           plan->execute(context.stream, addresses, context.scratch + rows_bytes);
           for (size_t i = 0; i < addresses.size(); ++i)

@@ -55,7 +55,7 @@ DnnWindow window_of(const cpu::ConvShape& s, bool is_3d) {
   return out;
 }
 
-/// Adds a bias of channels to the result, in place. Null if there is no such kernel.
+/// Adds a bias per channel to the output, in place; null if no kernel can.
 std::unique_ptr<Kernel> bias_kernel(const KernelRequest& request, const cpu::ConvShape& shape,
                                     const Layout& bias) {
   const Layout& out = request.results[0];
@@ -75,8 +75,7 @@ std::unique_ptr<Kernel> bias_kernel(const KernelRequest& request, const cpu::Con
                          .prepare = request.prepare});
 }
 
-std::unique_ptr<Kernel> own_convolution(KernelRequest request, DnnConvolution which) {
-  request.prepare.codegen = false;  // it is compiled where it runs
+std::unique_ptr<Kernel> own_convolution(const KernelRequest& request, DnnConvolution which) {
   switch (which) {
     case DnnConvolution::kForward:
       return prepare_conv(request);
@@ -103,9 +102,7 @@ class DnnConvolutionKernel final : public Kernel {
     for (size_t i = 0; i < operands_.size(); ++i)
       addresses[i] = operands_[i] < 0 ? results[0] : operands[operands_[i]];
     if (adds_bias_) addresses[3] = operands[2];
-    for (const void* const address : addresses)
-      if (reinterpret_cast<uintptr_t>(address) % kDnnAlignment != 0)
-        return spare_->run(context, operands, results);
+    if (!are_aligned(addresses, kDnnAlignment)) return spare_->run(context, operands, results);
     plan_->execute(context.stream, std::span(addresses).first(adds_bias_ ? 4 : 3), context.scratch);
     if (!bias_) return;
     void* const sum[] = {results[0], operands[2]};
@@ -174,7 +171,7 @@ std::unique_ptr<Kernel> prepare_dnn_convolution(const KernelRequest& request) {
   }
   const auto plan = graph.plan(request.target.device.index);
   if (!plan) return nullptr;
-  auto spare = own_convolution(request, roles->which);
+  auto spare = own_convolution(compiled_late(request), roles->which);
   if (!spare) return nullptr;
   std::unique_ptr<Kernel> bias;
   if (biased && !adds_bias) {

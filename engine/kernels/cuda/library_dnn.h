@@ -11,7 +11,8 @@ namespace paddle::cuda {
 
 /// The backend `cudnn`.
 std::unique_ptr<Kernel> prepare_dnn(const KernelRequest& request);
-/// A gradient of attention whose results lie in a concat of them.
+/// The same with casts and the concat of the results fused in: attention's gradients of q, k and v
+/// are stored straight in the gradient of a packed QKV projection.
 std::unique_ptr<Kernel> prepare_dnn_group(const FusedRequest& request);
 bool has_dnn_kernel(const Op& op, const TargetInfo& target, std::span<const DType> operands);
 

@@ -14,8 +14,8 @@
 namespace paddle::cuda {
 namespace {
 
-constexpr int64_t kFewRows = 8;              // which our own kernels compute
-constexpr uintptr_t kProductAlignment = 16;  // of matrices, in bytes
+constexpr int64_t kFewRows = 8;      // which our own kernels compute
+constexpr size_t kMaxOperands = 64;  // of a group
 constexpr size_t kMaxProductWorkspace = size_t{32} << 20;
 
 const CublasLt& lt() { return cublaslt_library().functions; }
@@ -234,13 +234,6 @@ std::shared_ptr<const LibraryProduct> LibraryProduct::of(int device, const Produ
 
 size_t LibraryProduct::workspace_bytes() const { return state_->workspace; }
 
-bool LibraryProduct::is_aligned(const void* x, const void* y, const void* bias, const void* out) {
-  const auto aligned = [](const void* address) {
-    return reinterpret_cast<uintptr_t>(address) % kProductAlignment == 0;
-  };
-  return aligned(x) && aligned(y) && aligned(bias) && aligned(out);
-}
-
 void LibraryProduct::launch(paddle_stream stream, const void* x, const void* y, const void* bias,
                             void* out, std::byte* workspace) const {
   State& state = *state_;
@@ -261,16 +254,12 @@ void LibraryProduct::launch(paddle_stream stream, const void* x, const void* y, 
 
 namespace {
 
-bool is_product(const Op& op) { return op.name() == "matmul" || op.name() == "linear"; }
-
 ProductActivation activation_of(const FusedStep& step) {
   if (step.op->name() == "relu") return ProductActivation::kRelu;
   if (step.op->name() == "gelu" && GeluAttrs(step.attrs).approximate)
     return ProductActivation::kTanhGelu;
   return ProductActivation::kNone;
 }
-
-size_t aligned_size(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 /// A product by the library, or a group that begins with one.
 class ProductKernel final : public Kernel {
@@ -281,29 +270,31 @@ class ProductKernel final : public Kernel {
                 std::unique_ptr<Kernel> spare)
       : product_(std::move(product)), inputs_(inputs), spare_(std::move(spare)) {}
 
-  /// The library stores `bytes` in scratch, which `rest` reads as an operand after the others.
+  /// The library stores `bytes` in scratch, which `rest` reads as an operand after the others, at
+  /// most kMaxOperands.
   void add_rest(std::unique_ptr<Kernel> rest, size_t operands, size_t bytes) {
     rest_ = std::move(rest);
     operands_ = operands;
-    product_bytes_ = aligned_size(bytes);
+    product_bytes_ = scratch_piece(bytes);
   }
 
   void run(const RunContext& context, void* const* operands, void* const* results) const override {
     const auto input = [&](size_t i) { return inputs_[i] < 0 ? nullptr : operands[inputs_[i]]; };
     void* const out = rest_ ? context.scratch : results[0];
     std::byte* const workspace = context.scratch + product_bytes_;
-    if (!LibraryProduct::is_aligned(input(0), input(1), input(2), out))
-      return spare_->run(context, operands, results);
+    const std::array<const void*, 4> addresses = {input(0), input(1), input(2), out};
+    if (!are_aligned(addresses, kProductAlignment)) return spare_->run(context, operands, results);
     product_->launch(context.stream, input(0), input(1), input(2), out, workspace);
     if (!rest_) return;
-    std::vector<void*> all(operands, operands + operands_);
-    all.push_back(out);
+    std::array<void*, kMaxOperands + 1> all;
+    std::copy_n(operands, operands_, all.begin());
+    all[operands_] = out;
     RunContext rest = context;
-    rest.scratch = workspace + aligned_size(product_->workspace_bytes());
+    rest.scratch = workspace + scratch_piece(product_->workspace_bytes());
     rest_->run(rest, all.data(), results);
   }
   size_t scratch_bytes() const override {
-    size_t bytes = product_bytes_ + aligned_size(product_->workspace_bytes());
+    size_t bytes = product_bytes_ + scratch_piece(product_->workspace_bytes());
     if (rest_) bytes += rest_->scratch_bytes();
     return std::max(bytes, spare_->scratch_bytes());
   }
@@ -318,16 +309,14 @@ class ProductKernel final : public Kernel {
   size_t operands_ = 0, product_bytes_ = 0;
 };
 
-/// The group without its product, which is the operand after the others, in float32. A bias that
-/// the library does not add becomes the first step.
-FusedRequest after_product(const FusedRequest& request, bool adds_bias) {
-  FusedRequest rest = request;
-  const int value = static_cast<int>(request.operands.size());
-  const FusedStep product = request.steps[0];
-  rest.operands.push_back(product.results[0]);
+/// The group after a product in float32. A bias that the library does not add becomes the first
+/// step.
+FusedRequest after_library(const FusedRequest& request, bool adds_bias) {
+  FusedRequest rest = after_product(request);
   rest.operands.back().dtype = DType::kF32;
-  rest.steps.erase(rest.steps.begin());
   if (!adds_bias) return rest;
+  const int value = static_cast<int>(request.operands.size());
+  const FusedStep& product = request.steps[0];
   const auto moved = [&](int& index) { index += index >= value; };
   for (FusedStep& step : rest.steps)
     for (int& index : step.inputs) moved(index);
@@ -335,13 +324,6 @@ FusedRequest after_product(const FusedRequest& request, bool adds_bias) {
   rest.steps.insert(rest.steps.begin(),
                     FusedStep{find_op("add"), Attrs(), {value, product.inputs[2]}, product.result});
   return rest;
-}
-
-/// Kernels that are compiled only where one runs.
-template <class Request>
-Request not_compiled(Request request) {
-  request.prepare.codegen = false;
-  return request;
 }
 
 }  // namespace
@@ -361,55 +343,46 @@ std::unique_ptr<Kernel> prepare_library_product(const KernelRequest& request) {
   auto by_library = LibraryProduct::of(request.target.device.index, *product,
                                        ProductActivation::kNone, request.prepare.backend_pinned);
   if (!by_library) return nullptr;
-  auto spare = prepare_matmul(not_compiled(request));
+  auto spare = prepare_matmul(compiled_late(request));
   if (!spare) return nullptr;
   return std::make_unique<ProductKernel>(
       std::move(by_library), std::array<int, 3>{0, 1, product->bias ? 2 : -1}, std::move(spare));
 }
 
 std::unique_ptr<Kernel> prepare_library_product_group(const FusedRequest& request) {
-  const FusedStep& first = request.steps[0];
-  if (!is_product(*first.op) || request.steps.size() < 2 || first.results.size() != 1 ||
-      first.results[0].size() == 0 || !cublaslt_library().problem.empty())
-    return nullptr;
-  std::vector<Layout> operands;
-  std::array<int, 3> inputs = {-1, -1, -1};
-  for (size_t i = 0; i < first.inputs.size(); ++i) {
-    inputs[i] = first.inputs[i];
-    operands.emplace_back().present = false;
-    if (inputs[i] >= 0) operands.back() = request.operands[static_cast<size_t>(inputs[i])];
-  }
-  auto product = product_of({.op = *first.op,
-                             .attrs = first.attrs,
-                             .operands = operands,
-                             .results = first.results,
-                             .target = request.target,
-                             .prepare = request.prepare});
-  if (!product) return nullptr;
+  if (!cublaslt_library().problem.empty() || request.operands.size() > kMaxOperands) return nullptr;
+  const auto first = first_product(request);
+  if (!first || request.steps[0].results[0].size() == 0) return nullptr;
   const int device = request.target.device.index;
   const bool pinned = request.prepare.backend_pinned;
-  auto spare = prepare_product_group(not_compiled(request));
-  if (!spare) return nullptr;
+  Product product = first->product;
+  std::array<int, 3> inputs = first->inputs;
   // The library applies an activation before it stores, if nothing else follows.
   const ProductActivation activation = activation_of(request.steps[1]);
   const int value = static_cast<int>(request.operands.size());
+  std::shared_ptr<const LibraryProduct> by_library;
   if (request.steps.size() == 2 && activation != ProductActivation::kNone &&
       request.result_values == std::vector<int>{value + 1}) {
-    product->out = request.results[0].dtype;
-    if (auto whole = LibraryProduct::of(device, *product, activation, pinned))
-      return std::make_unique<ProductKernel>(std::move(whole), inputs, std::move(spare));
+    product.out = request.results[0].dtype;
+    by_library = LibraryProduct::of(device, product, activation, pinned);
   }
-  product->out = DType::kF32;
-  const bool adds_bias = product->bias && *product->bias != DType::kF32;
-  if (adds_bias) product->bias.reset();
-  auto by_library = LibraryProduct::of(device, *product, ProductActivation::kNone, pinned);
-  if (!by_library) return nullptr;
-  auto rest = prepare_group(after_product(request, adds_bias));
-  if (!rest) return nullptr;
-  if (adds_bias) inputs[2] = -1;
+  const bool whole = by_library != nullptr;
+  const bool adds_bias = !whole && product.bias && *product.bias != DType::kF32;
+  if (!whole) {
+    product.out = DType::kF32;
+    if (adds_bias) product.bias.reset();
+    by_library = LibraryProduct::of(device, product, ProductActivation::kNone, pinned);
+    if (!by_library) return nullptr;
+    if (adds_bias) inputs[2] = -1;
+  }
+  auto spare = prepare_product_group(compiled_late(request));
+  if (!spare) return nullptr;
   auto kernel = std::make_unique<ProductKernel>(std::move(by_library), inputs, std::move(spare));
+  if (whole) return kernel;
+  auto rest = prepare_group(after_library(request, adds_bias));
+  if (!rest) return nullptr;
   kernel->add_rest(std::move(rest), request.operands.size(),
-                   static_cast<size_t>(first.results[0].size()) * sizeof(float));
+                   static_cast<size_t>(request.steps[0].results[0].size()) * sizeof(float));
   return kernel;
 }
 

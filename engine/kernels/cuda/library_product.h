@@ -14,6 +14,8 @@ namespace paddle::cuda {
 /// The function of a product that is stored: out = activation(factor x y + bias).
 enum class ProductActivation : uint8_t { kNone, kRelu, kTanhGelu };
 
+inline constexpr uintptr_t kProductAlignment = 16;  ///< of matrices, in bytes
+
 /// A product that cuBLASLt computes by the algorithm that its heuristics name first among those
 /// that give the same bits in every run.
 class LibraryProduct {
@@ -27,9 +29,7 @@ class LibraryProduct {
   LibraryProduct& operator=(const LibraryProduct&) = delete;
 
   size_t workspace_bytes() const;
-  /// Whether the algorithm allows these addresses.
-  static bool is_aligned(const void* x, const void* y, const void* bias, const void* out);
-  /// Queues the product; addresses are aligned.
+  /// Queues the product; addresses are multiples of kProductAlignment.
   void launch(paddle_stream stream, const void* x, const void* y, const void* bias, void* out,
               std::byte* workspace) const;
 

@@ -47,6 +47,8 @@ std::unique_ptr<Kernel> prepare_product(const KernelRequest& request) {
 
 }  // namespace
 
+bool is_product(const Op& op) { return op.name() == "matmul" || op.name() == "linear"; }
+
 std::optional<Product> product_of(const KernelRequest& request) {
   const bool linear = request.op.name() == "linear";
   const Layout &x = request.operands[0], &y = request.operands[1];

@@ -76,7 +76,9 @@ class ProductLaunch {
   Entry tile_;
 };
 
-/// The product that a matmul or a linear layer computes; none for biases of several rows.
+/// Whether the operation is `matmul` or `linear`.
+bool is_product(const Op& op);
+/// The product that such an operation computes; none for biases of several rows.
 std::optional<Product> product_of(const KernelRequest& request);
 
 std::unique_ptr<Kernel> prepare_matmul(const KernelRequest& request);

@@ -18,6 +18,23 @@ int64_t element_blocks(int64_t threads);
 /// Blocks for tasks of a block each; a block takes further tasks where there are more.
 int64_t task_blocks(int64_t tasks);
 
+/// The request of a kernel that is compiled where it first runs.
+template <class Request>
+Request compiled_late(Request request) {
+  request.prepare.codegen = false;
+  return request;
+}
+
+/// Bytes of a piece of scratch, such that the next one begins at an aligned address.
+inline size_t scratch_piece(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+/// Whether all addresses are multiples of `alignment`; null is one.
+inline bool are_aligned(std::span<const void* const> addresses, uintptr_t alignment) {
+  for (const void* const address : addresses)
+    if (reinterpret_cast<uintptr_t>(address) % alignment != 0) return false;
+  return true;
+}
+
 /// An absent operand, or contiguous elements of a type that device/ has.
 inline bool is_plain(const Layout& layout) {
   return !layout.present || (device_type(layout.dtype) && layout.is_contiguous());

@@ -72,5 +72,7 @@ class Entry {
 };
 
 inline constexpr int64_t kBlockThreads = 256;  ///< as in device/prelude.cuh
+/// A kernel takes arguments of this size on all drivers.
+inline constexpr size_t kMaxArgumentBytes = 4096;
 
 }  // namespace paddle::cuda

@@ -76,8 +76,6 @@ std::optional<ProductLaunch> product_of_step(const KernelRequest& request, const
   return ProductLaunch::of(request, product, true);
 }
 
-size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
-
 std::byte* at(void* base, int64_t elements, int64_t item) {
   return static_cast<std::byte*>(base) + elements * item;
 }
@@ -98,7 +96,7 @@ std::unique_ptr<Kernel> prepare_recurrent_scan(const KernelRequest& request) {
                                                              ", ", cell_name(s.cell), ">"))),
       "step");
   const size_t state_bytes = static_cast<size_t>(s.batch * s.hidden * item);
-  const size_t share_bytes = aligned(static_cast<size_t>(s.batch * s.width() * item));
+  const size_t share_bytes = scratch_piece(static_cast<size_t>(s.batch * s.width() * item));
   const size_t product_bytes = std::max(first->scratch_bytes(), others->scratch_bytes());
   const int64_t blocks = element_blocks(s.batch * s.hidden);
   return make_kernel(
@@ -111,7 +109,7 @@ std::unique_ptr<Kernel> prepare_recurrent_scan(const KernelRequest& request) {
         arguments.out = results[0];
         arguments.c = results[2] ? results[2] : context.scratch + share_bytes;
         arguments.saved = results[3];
-        std::byte* const scratch = context.scratch + share_bytes + aligned(state_bytes);
+        std::byte* const scratch = context.scratch + share_bytes + scratch_piece(state_bytes);
         copy_on_device(device, context.stream, arguments.c, operands[4], state_bytes);
         arguments.h = operands[3];
         arguments.h_stride = s.hidden;
@@ -128,7 +126,7 @@ std::unique_ptr<Kernel> prepare_recurrent_scan(const KernelRequest& request) {
           arguments.h_stride = s.steps * s.hidden;
         }
       },
-      share_bytes + aligned(state_bytes) + product_bytes, "cuda:recurrent");
+      share_bytes + scratch_piece(state_bytes) + product_bytes, "cuda:recurrent");
 }
 
 std::unique_ptr<Kernel> prepare_recurrent_scan_grad(const KernelRequest& request) {
@@ -162,7 +160,7 @@ std::unique_ptr<Kernel> prepare_recurrent_scan_grad(const KernelRequest& request
           copy_on_device(device, context.stream, results[3], operands[2], state_bytes);
         else
           check_device(device, device_api(device).fill(context.stream, results[3], 0, state_bytes));
-        std::byte* const scratch = context.scratch + aligned(state_bytes);
+        std::byte* const scratch = context.scratch + scratch_piece(state_bytes);
         for (int64_t i = s.steps; i-- > 0;) {
           arguments.step = s.step(i);
           const int64_t previous = i > 0 ? s.step(i - 1) : 0;
@@ -179,7 +177,7 @@ std::unique_ptr<Kernel> prepare_recurrent_scan_grad(const KernelRequest& request
         }
         if (s.steps > 0) end.launch(context.stream, blocks, &arguments);
       },
-      aligned(state_bytes) + product->scratch_bytes(), "cuda:recurrent");
+      scratch_piece(state_bytes) + product->scratch_bytes(), "cuda:recurrent");
 }
 
 }  // namespace paddle::cuda

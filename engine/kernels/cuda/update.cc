@@ -68,12 +68,12 @@ std::optional<Rule> rule_of(const KernelRequest& request, UpdateArguments& base)
   return std::nullopt;
 }
 
-/// As in device/update.cuh: what the 4 KiB hold that a kernel takes on all drivers.
+/// As in device/update.cuh: as many as a kernel takes.
 constexpr size_t kMergedUpdates = 22;
 struct MergedArguments {
   UpdateArguments updates[kMergedUpdates];
 };
-static_assert(sizeof(MergedArguments) <= 4096);
+static_assert(sizeof(MergedArguments) <= kMaxArgumentBytes);
 
 /// The update of one parameter, and where its operands are.
 struct Update {
