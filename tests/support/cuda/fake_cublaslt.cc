@@ -5,7 +5,6 @@
 // PADDLE_FAKE_CUDA_CUBLASLT_FAIL=<function>:<n> lets its nth call fail.
 
 #include <algorithm>
-#include <map>
 #include <mutex>
 #include <set>
 #include <string>
@@ -63,15 +62,7 @@ int remove(T* object) {
   return 0;
 }
 
-/// Whether this call is to fail.
-bool planted(const char* name) {
-  const char* const wanted = std::getenv("PADDLE_FAKE_CUDA_CUBLASLT_FAIL");
-  if (!wanted) return false;
-  const std::lock_guard guard(lock_of_all());
-  static auto& calls = *new std::map<std::string, uint64_t>;
-  const uint64_t call = ++calls[name];
-  return wanted == std::string(name) + ":" + std::to_string(call);
-}
+bool planted(const char* name) { return is_planted("PADDLE_FAKE_CUDA_CUBLASLT_FAIL", name); }
 
 bool element_of(int type, Element& out) {
   out = type == CUDA_R_16F ? Element::kF16 : type == CUDA_R_16BF ? Element::kBF16 : Element::kF32;

@@ -66,13 +66,7 @@ std::set<const void*>& live() {
   return all;
 }
 
-bool planted(const char* name) {
-  const char* const wanted = std::getenv("PADDLE_FAKE_CUDA_CUDNN_FAIL");
-  if (!wanted) return false;
-  static auto& calls = *new std::map<std::string, uint64_t>;
-  const uint64_t call = ++calls[name];
-  return wanted == std::string(name) + ":" + std::to_string(call);
-}
+bool planted(const char* name) { return is_planted("PADDLE_FAKE_CUDA_CUDNN_FAIL", name); }
 
 size_t size_of_type(int type) {
   switch (type) {

@@ -9,6 +9,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
 
 #include "fake_driver.h"
 
@@ -33,6 +36,16 @@ Function driver_function(const char* name) {
 inline bool is_wanted(const char* variable) {
   const char* const value = std::getenv(variable);
   return value && std::strcmp(value, "1") == 0;
+}
+
+/// Whether this call of a function is to fail: the nth, if the variable is "<function>:<n>".
+inline bool is_planted(const char* variable, const std::string& function) {
+  const char* const wanted = std::getenv(variable);
+  if (!wanted) return false;
+  static auto& mutex = *new std::mutex;
+  static auto& calls = *new std::map<std::string, uint64_t>;
+  const std::lock_guard guard(mutex);
+  return wanted == function + ":" + std::to_string(++calls[function]);
 }
 
 enum class Element { kF32, kF16, kBF16 };

@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,7 +19,6 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
-#include <mutex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -38,18 +38,21 @@ std::string content_of(const std::string& path) {
   return out.str();
 }
 
-std::string temporary_folder() {
-  static const std::string folder = [] {
-    const char* const base = std::getenv("TMPDIR");
-    std::string name = std::string(base ? base : "/tmp") + "/paddle-fake-nvrtc-XXXXXX";
-    if (!mkdtemp(name.data())) return std::string();
-    static std::string kept;
-    kept = name;
-    std::atexit([] { (void)!std::system(("rm -rf " + kept).c_str()); });
-    return name;
-  }();
-  return folder;
-}
+/// A file in memory, so that none stays when the process is killed. The compiler, a child, opens it
+/// by its path.
+class MemoryFile {
+ public:
+  explicit MemoryFile(const std::string& content = "") : file_(memfd_create("paddle-nvrtc", 0)) {
+    std::ofstream(path()) << content;
+  }
+  ~MemoryFile() { close(file_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  std::string path() const { return "/proc/self/fd/" + std::to_string(file_); }
+
+ private:
+  int file_;
+};
 
 int run_compiler(const std::string& command) { return std::system(command.c_str()); }
 
@@ -134,36 +137,29 @@ EXPORT int nvrtcDestroyProgram(FakeProgram** program) {
   return 0;
 }
 EXPORT int nvrtcCompileProgram(FakeProgram* program, int count, const char* const* options) {
-  static int next = 0;
-  static std::mutex mutex;
-  std::string base, header;
-  {
-    const std::lock_guard lock(mutex);
-    base = temporary_folder() + "/" + std::to_string(next++);
-    header = header_folder();
-  }
   std::string architecture;
   for (int i = 0; i < count; ++i)
     if (std::strncmp(options[i], "--gpu-architecture=", 19) == 0) architecture = options[i] + 19;
-  std::ofstream(base + ".cc") << edited(program->text);
   if (const char* const kept = std::getenv("PADDLE_FAKE_CUDA_SOURCES"))
     std::ofstream(std::string(kept) + "/" +
                   std::to_string(std::hash<std::string>()(program->text)) + ".cu")
         << program->text;
+  const MemoryFile source(edited(program->text)), library, log;
   const std::string checks = check_options();
   // The compiled header is for programs without checks.
-  const std::string emulation = checks.empty() ? header + "/emulation.h" : PADDLE_EMULATION_HEADER;
+  const std::string emulation =
+      checks.empty() ? header_folder() + "/emulation.h" : PADDLE_EMULATION_HEADER;
   const std::string command = std::string(PADDLE_COMPILER) +
                               " -shared -std=c++17 -O1 -fPIC -w -ffp-contract=off "
                               "-fvisibility=hidden " +
-                              checks + "-include " + emulation + " " + base + ".cc -o " + base +
-                              ".so -lm -lc 2> " + base + ".log";
+                              checks + "-include " + emulation + " -x c++ " + source.path() +
+                              " -o " + library.path() + " -lm -lc 2> " + log.path();
   const int status = run_compiler(command);
-  program->log = content_of(base + ".log");
-  if (status == 0)
-    program->image = "PADDLE-FAKE-CUDA " + architecture + "\n" + content_of(base + ".so");
-  for (const char* suffix : {".cc", ".so", ".log"}) unlink((base + suffix).c_str());
-  if (status == 0) return 0;
+  program->log = content_of(log.path());
+  if (status == 0) {
+    program->image = "PADDLE-FAKE-CUDA " + architecture + "\n" + content_of(library.path());
+    return 0;
+  }
   const size_t error = program->log.find("error:");
   if (error != std::string::npos) program->log.erase(0, program->log.rfind('\n', error) + 1);
   return 6;
