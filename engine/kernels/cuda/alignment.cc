@@ -39,7 +39,7 @@ std::unique_ptr<Kernel> alignment_kernel(const KernelRequest& request, std::stri
   const bool occupancy = request.op.name().ends_with("occupancy");
   const bool two_results = request.results.size() > 1;
   const Entry entry(
-      start_program(request, program_text({"scalar", "alignment"},
+      start_program(request, program_text({"math", "scalar", "alignment"},
                                           entry_text("alignment", "AlignmentArguments",
                                                      str(call, "<", type,
                                                          occupancy ? ", true>" : ", false>")))),

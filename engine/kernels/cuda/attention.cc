@@ -163,7 +163,7 @@ std::unique_ptr<Kernel> prepare_attention(const KernelRequest& request) {
                             false, values, false, out, 1);
   if (!first || !last) return nullptr;
   const auto program = start_program(
-      request, program_text({"scalar", "rows", "attention"},
+      request, program_text({"math", "scalar", "rows", "attention"},
                             str("PADDLE_KERNEL(weights, AttentionArguments) { "
                                 "attention_weights<",
                                 compute_name(q.dtype), ", ", mask.type, ">(arguments); }\n")));
@@ -223,7 +223,7 @@ std::unique_ptr<Kernel> prepare_attention_grad(const KernelRequest& request) {
   const auto program = start_program(
       request,
       program_text(
-          {"scalar", "rows", "attention"},
+          {"math", "scalar", "rows", "attention"},
           str("PADDLE_KERNEL(weights, AttentionArguments) { attention_weights_again<", c, ", ",
               mask.type,
               ">(arguments); }\nPADDLE_KERNEL(grads, AttentionArguments) { "

@@ -38,8 +38,8 @@ struct LogSumArguments {
 
 Entry create_entry(const KernelRequest& request, std::string_view arguments,
                    const std::string& call) {
-  return {start_program(request,
-                        program_text({"scalar", "create"}, entry_text("create", arguments, call))),
+  return {start_program(request, program_text({"math", "scalar", "create"},
+                                              entry_text("create", arguments, call))),
           "create"};
 }
 

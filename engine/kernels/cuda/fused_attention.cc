@@ -77,7 +77,7 @@ std::string attention_entry(std::string_view name, const std::string& call) {
 
 std::shared_ptr<Program> attention_program(const KernelRequest& request,
                                            const std::string& kernels) {
-  return start_program(request, program_text({"scalar", "attend"}, kernels));
+  return start_program(request, program_text({"math", "scalar", "attend"}, kernels));
 }
 
 }  // namespace

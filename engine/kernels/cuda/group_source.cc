@@ -103,8 +103,9 @@ class Writer {
     const bool special = std::ranges::any_of(program_.nodes, [](const FusionNode& node) {
       return node.kind == FusionNode::Kind::kApply && is_special_function(node.step.name);
     });
-    group_.text = special ? program_text({"scalar", "special_functions", "special", "group"}, text)
-                          : program_text({"scalar", "group"}, text);
+    group_.text =
+        special ? program_text({"math", "scalar", "special_functions", "special", "group"}, text)
+                : program_text({"math", "scalar", "group"}, text);
     return true;
   }
 

@@ -26,6 +26,7 @@
 #include "kernels/generated/cuda_gather.h"
 #include "kernels/generated/cuda_group.h"
 #include "kernels/generated/cuda_index.h"
+#include "kernels/generated/cuda_math.h"
 #include "kernels/generated/cuda_matmul.h"
 #include "kernels/generated/cuda_pool.h"
 #include "kernels/generated/cuda_prelude.h"
@@ -44,29 +45,18 @@ namespace {
 
 constexpr std::pair<std::string_view, std::string_view> kDeviceTexts[] = {
     // by name
-    {"alignment", kernels::kCudaAlignment},
-    {"attend", kernels::kCudaAttend},
-    {"attention", kernels::kCudaAttention},
-    {"box_muller", kernels::kBoxMuller},
-    {"channels", kernels::kCudaChannels},
-    {"convolution", kernels::kCudaConvolution},
-    {"copy", kernels::kCudaCopy},
-    {"count", kernels::kCudaCount},
-    {"create", kernels::kCudaCreate},
-    {"gather", kernels::kCudaGather},
-    {"group", kernels::kCudaGroup},
-    {"index", kernels::kCudaIndex},
-    {"matmul", kernels::kCudaMatmul},
-    {"pool", kernels::kCudaPool},
-    {"prelude", kernels::kCudaPrelude},
-    {"random", kernels::kCudaRandom},
-    {"recurrent", kernels::kCudaRecurrent},
-    {"rows", kernels::kCudaRows},
-    {"scalar", kernels::kCudaScalar},
-    {"select", kernels::kCudaSelect},
-    {"sort", kernels::kCudaSort},
-    {"special", kernels::kCudaSpecial},
-    {"special_functions", kernels::kSpecialFunctions},
+    {"alignment", kernels::kCudaAlignment}, {"attend", kernels::kCudaAttend},
+    {"attention", kernels::kCudaAttention}, {"box_muller", kernels::kBoxMuller},
+    {"channels", kernels::kCudaChannels},   {"convolution", kernels::kCudaConvolution},
+    {"copy", kernels::kCudaCopy},           {"count", kernels::kCudaCount},
+    {"create", kernels::kCudaCreate},       {"gather", kernels::kCudaGather},
+    {"group", kernels::kCudaGroup},         {"index", kernels::kCudaIndex},
+    {"math", kernels::kCudaMath},           {"matmul", kernels::kCudaMatmul},
+    {"pool", kernels::kCudaPool},           {"prelude", kernels::kCudaPrelude},
+    {"random", kernels::kCudaRandom},       {"recurrent", kernels::kCudaRecurrent},
+    {"rows", kernels::kCudaRows},           {"scalar", kernels::kCudaScalar},
+    {"select", kernels::kCudaSelect},       {"sort", kernels::kCudaSort},
+    {"special", kernels::kCudaSpecial},     {"special_functions", kernels::kSpecialFunctions},
     {"update", kernels::kCudaUpdate},
 };
 

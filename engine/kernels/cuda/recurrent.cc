@@ -37,7 +37,7 @@ const char* cell_name(cpu::Cell cell) {
 
 std::shared_ptr<Program> recurrent_program(const KernelRequest& request,
                                            const std::string& kernels) {
-  return start_program(request, program_text({"scalar", "recurrent"}, kernels));
+  return start_program(request, program_text({"math", "scalar", "recurrent"}, kernels));
 }
 
 std::string recurrent_entry(std::string_view name, const std::string& call) {

@@ -27,7 +27,7 @@ struct RowArguments {
 
 /// A kernel of device/rows.cuh: `kernels` defines its entries.
 std::shared_ptr<Program> row_program(const KernelRequest& request, std::string_view kernels) {
-  return start_program(request, program_text({"scalar", "rows"}, kernels));
+  return start_program(request, program_text({"math", "scalar", "rows"}, kernels));
 }
 
 RowArguments arguments_of(int64_t rows, int64_t length, int64_t inner) {
@@ -295,7 +295,7 @@ std::unique_ptr<Kernel> prepare_all_finite(const KernelRequest& request) {
       if (full) {
         entry = {
             start_program(
-                request, program_text({"scalar", "rows"},
+                request, program_text({"math", "scalar", "rows"},
                                       entry_text("find", "FiniteArguments",
                                                  str("find_not_finite<", device_type(type), ">")))),
             "find"};

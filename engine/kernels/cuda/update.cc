@@ -229,7 +229,8 @@ std::unique_ptr<Kernel> prepare_update(const KernelRequest& request) {
         name, arguments,
         str(form, "<", rule->name, ", ", has_master ? "true" : "false", ", ", width, ">"));
   };
-  const std::string text = program_text({"scalar"}, types) + std::string(device_text("update")) +
+  const std::string text = program_text({"math", "scalar"}, types) +
+                           std::string(device_text("update")) +
                            entry("update_wide", "update_all", "UpdateArguments", 4) +
                            entry("update_1", "update_all", "UpdateArguments", 1) +
                            entry("merged_wide", "update_each", "MergedArguments", 4) +

@@ -82,8 +82,8 @@ def template_instances(folder):
                  f"normalize_rows<{c}, {t}, {c}, {c}, {c}, true>", f"normalize_rows<{c}, {t}, {t}, {t}, {t}, false>",
                  f"normalize_grad_rows<{c}, {t}, {t}, {c}, {t}>", f"normalize_grad_columns<{c}, {t}, {t}, {c}, {t}>",
                  f"sum_squares<{t}>"]
-    out["rows"] = text("scalar", "rows") + kernels("RowArguments", rows)
-    out["finite"] = text("scalar", "rows") + kernels("FiniteArguments", [
+    out["rows"] = text("math", "scalar", "rows") + kernels("RowArguments", rows)
+    out["finite"] = text("math", "scalar", "rows") + kernels("FiniteArguments", [
         f"find_not_finite<{t}>" for t in ("float", "f16", "double")])
     out["gather"] = text("gather") + kernels("GatherArguments", [
         "gather_rows<int64_t, uint32_t>", "gather_rows<int32_t, uint16_t>", "mark_rows<int64_t>",
@@ -96,17 +96,17 @@ def template_instances(folder):
             ("Scale", "double")))
         update = open(os.path.join(folder, "update.cuh")).read()
         for form, arguments in (("update_all", "UpdateArguments"), ("update_each", "MergedArguments")):
-            out[f"{form}_{param}"] = text("scalar") + types + update + kernels(arguments, [
+            out[f"{form}_{param}"] = text("math", "scalar") + types + update + kernels(arguments, [
                 f"{form}<{rule}, {str(master).lower()}, {width}>"
                 for rule in ("Sgd", "Momentum", "Adam", "Adagrad", "Rmsprop") for width in (4, 1)])
     out["random"] = text("box_muller", "random") + kernels("RandomArguments", [
         "uniform<float>", "uniform<double>", "gaussian<float>", "gaussian<double>", "dropout_mask<float>",
         "dropout_mask<bf16>", "random_integers<int64_t>"])
-    out["attention"] = text("scalar", "rows", "attention") + kernels("AttentionArguments", [
+    out["attention"] = text("math", "scalar", "rows", "attention") + kernels("AttentionArguments", [
         f"{call}<{c}, {t}>" for c, t in (("float", "bool"), ("float", "bf16"), ("double", "double"))
         for call in ("attention_weights", "attention_weights_again")
     ] + [f"attention_score_grads<{c}, {t}, {t}>" for c, t in floats])
-    out["attend"] = text("scalar", "attend") + kernels("FusedAttentionArguments", [
+    out["attend"] = text("math", "scalar", "attend") + kernels("FusedAttentionArguments", [
         call for t in ("float", "bf16", "f16") for tile, width in ((32, 32), (32, 64), (16, 128))
         for call in (f"attend<{t}, {t}, bool, {tile}, {width}>",
                      f"attend_query_grads<{t}, {t}, {t}, float, {tile}, {width}>",
@@ -143,7 +143,7 @@ def template_instances(folder):
         sorts += [f"search_rows<{t}, int64_t>", f"search_rows<{t}, int32_t>"]
     indexed += ["running_log_sums<float, float>", "running_log_sums<double, double>", "gather_along<int64_t, uint32_t>", "select_slices<int32_t, uint16_t>", "one_hot<int64_t>",
                 "gather_coordinates<int64_t, uint64_t>", "begin_counts"]
-    out["special"] = text("scalar", "special_functions", "special") + (
+    out["special"] = text("math", "scalar", "special_functions", "special") + (
         "struct SpecialArguments { const void* x; void* out; };\n") + "".join(
         f"PADDLE_KERNEL({name}_{t}, SpecialArguments) {{\n"
         f"  ((({t}*)arguments.out)[threadIdx.x]) = fn::{name}(((const {t}*)arguments.x)[threadIdx.x]{more});\n}}\n"
@@ -161,14 +161,14 @@ def template_instances(folder):
               for call in ("integer_range", "number_range", "line_space")]
     borders = [f"pad_borders<uint32_t, {border}>" for border in ("Reflect", "Replicate", "Circular")]
     sums = [f"log_sums<{c}, {t}, {t}, {block}>" for c, t in floats for block in ("true", "false")]
-    out["ranges"] = text("scalar", "create") + kernels("RangeArguments", ranges)
-    out["borders"] = text("scalar", "create") + kernels("BorderArguments", borders)
-    out["log_sums"] = text("scalar", "create") + kernels("LogSumArguments", sums)
-    out["recurrent"] = text("scalar", "recurrent") + kernels("RecurrentArguments", [
+    out["ranges"] = text("math", "scalar", "create") + kernels("RangeArguments", ranges)
+    out["borders"] = text("math", "scalar", "create") + kernels("BorderArguments", borders)
+    out["log_sums"] = text("math", "scalar", "create") + kernels("LogSumArguments", sums)
+    out["recurrent"] = text("math", "scalar", "recurrent") + kernels("RecurrentArguments", [
         f"{call}<{t}, {cell}>" for t in ("float", "double") for call in ("recurrent_step", "recurrent_grad_step")
         for cell in ("LstmCell", "GruCell", "RnnCell<true>", "RnnCell<false>")
     ] + ["recurrent_grad_end<float>", "recurrent_grad_end<double>"])
-    out["alignment"] = text("scalar", "alignment") + kernels("AlignmentArguments", [
+    out["alignment"] = text("math", "scalar", "alignment") + kernels("AlignmentArguments", [
         f"{call}<{t}, {occupancy}>" for t in ("float", "double") for occupancy in ("true", "false")
         for call in ("ctc_sequences", "transducer_sequences")])
     out["index"] = text("index") + kernels("IndexArguments", indexed)
