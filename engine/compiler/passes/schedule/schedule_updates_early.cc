@@ -4,7 +4,9 @@
 // first: updates wait for the norms of gradients.
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "compiler/passes/passes.h"
@@ -26,11 +28,44 @@ bool is_update(const Operation& operation) { return operation.op->has(kOptimizer
 constexpr size_t kMaxBatch = 64;
 constexpr int64_t kMaxBatchElements = int64_t{64} << 20;
 
-/// An operation and the position that it comes after; `last` is the one that it had.
+/// An operation and the position that it comes after; `last` is the one that it had. Among those
+/// of one position the lower rank comes first.
 struct Placed {
   size_t after, last;
   std::unique_ptr<Operation> operation;
+  size_t rank = 0;
 };
+
+/// What updates have in common that one kernel can compute: the rule and the types, -1 for absent
+/// operands.
+using UpdateKind = std::pair<const Op*, std::vector<int>>;
+
+UpdateKind kind_of(const Operation& update) {
+  UpdateKind kind{update.op, {}};
+  for (const Value* v : update.operands)
+    kind.second.push_back(v ? static_cast<int>(v->type.dtype) : -1);
+  return kind;
+}
+
+/// Whether updates share no tensors but scalars, so that their order does not matter.
+bool are_independent(std::span<Placed* const> updates) {
+  std::unordered_set<const Value*> seen;
+  const auto is_new = [&](const Value* v) {
+    return !v || v->type.shape.empty() || seen.insert(v).second;
+  };
+  return std::ranges::all_of(updates, [&](const Placed* each) {
+    return std::ranges::all_of(each->operation->operands, is_new) &&
+           std::ranges::all_of(each->operation->results, is_new);
+  });
+}
+
+/// Orders the updates of a batch by kind: kernels are merged with their neighbors.
+void sort_by_kind(std::span<Placed* const> batch) {
+  if (!are_independent(batch)) return;
+  std::map<UpdateKind, size_t> ranks;
+  for (Placed* const each : batch)
+    each->rank = ranks.try_emplace(kind_of(*each->operation), ranks.size() + 1).first->second;
+}
 
 /// Gathers updates that are near each other in the order: each batch comes after the last
 /// of them, and gradients of a batch have a limited size.
@@ -48,6 +83,7 @@ void batch_updates(std::vector<Placed>& order) {
     }
     const size_t after = updates[end - 1]->after;
     for (size_t i = begin; i < end; ++i) updates[i]->after = std::min(after, updates[i]->last);
+    sort_by_kind(std::span(updates).subspan(begin, end - begin));
   }
 }
 
@@ -85,7 +121,8 @@ void move_up(ir::Region& region, const Predicate& predicate, bool in_place, bool
     order.push_back({after, last, std::move(operation)});
   }
   if (batches) batch_updates(order);
-  std::ranges::stable_sort(order, {}, &Placed::after);
+  std::ranges::stable_sort(order, {},
+                           [](const Placed& each) { return std::pair(each.after, each.rank); });
   operations.clear();
   for (Placed& each : order) operations.push_back(std::move(each.operation));
 }
