@@ -44,6 +44,9 @@ const std::set<std::string_view>& scalar_functions() {
                                                    "fmin",
                                                    "fmod",
                                                    "frac",
+                                                   "gammainc",
+                                                   "gammainc_slope",
+                                                   "gammaincc",
                                                    "gcd",
                                                    "gelu",
                                                    "gelu_tanh",
@@ -131,7 +134,8 @@ bool is_scalar_function(std::string_view name) { return scalar_functions().conta
 
 bool is_special_function(std::string_view name) {
   static const std::set<std::string_view> names = {
-      "digamma", "erfinv", "i0", "i0e", "i1", "i1e", "lgamma", "polygamma", "trigamma"};
+      "digamma", "erfinv", "gammainc", "gammainc_slope", "gammaincc", "i0",
+      "i0e",     "i1",     "i1e",      "lgamma",         "polygamma", "trigamma"};
   return names.contains(name);
 }
 

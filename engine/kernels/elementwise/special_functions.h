@@ -14,5 +14,6 @@ double bessel_i1e(double x);
 /// Regularized incomplete gamma functions for a > 0, x >= 0.
 double gamma_p(double a, double x);
 double gamma_q(double a, double x);
+double gamma_slope(double a, double x);  ///< the derivative of gamma_p in a
 
 }  // namespace paddle::cpu

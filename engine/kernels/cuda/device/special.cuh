@@ -3,11 +3,13 @@
 
 struct SpecialLibrary {
   PADDLE_DEVICE static double abs(double x) { return ::fabs(x); }
+  PADDLE_DEVICE static double cbrt(double x) { return ::cbrt(x); }
   PADDLE_DEVICE static double copysign(double x, double sign) { return ::copysign(x, sign); }
   PADDLE_DEVICE static double erf(double x) { return ::erf(x); }
   PADDLE_DEVICE static double erfc(double x) { return ::erfc(x); }
   PADDLE_DEVICE static double exp(double x) { return ::exp(x); }
   PADDLE_DEVICE static double floor(double x) { return ::floor(x); }
+  PADDLE_DEVICE static double lgamma(double x) { return ::lgamma(x); }
   PADDLE_DEVICE static double log(double x) { return ::log(x); }
   PADDLE_DEVICE static double pow(double x, double y) { return ::pow(x, y); }
   PADDLE_DEVICE static double sin(double x) { return fn::sin(x); }
@@ -57,6 +59,18 @@ PADDLE_DEVICE T i1(T x) {
 template <class T>
 PADDLE_DEVICE T i1e(T x) {
   return (T)Special::bessel_i1e((double)x);
+}
+template <class T>
+PADDLE_DEVICE T gammainc(T a, T x) {
+  return (T)Special::incomplete_gamma((double)a, (double)x, false);
+}
+template <class T>
+PADDLE_DEVICE T gammaincc(T a, T x) {
+  return (T)Special::incomplete_gamma((double)a, (double)x, true);
+}
+template <class T>
+PADDLE_DEVICE T gammainc_slope(T a, T x) {
+  return (T)Special::gamma_slope((double)a, (double)x);
 }
 
 }  // namespace fn
