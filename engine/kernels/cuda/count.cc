@@ -6,9 +6,9 @@
 
 #include "kernels/common/unique_options.h"
 #include "kernels/cuda/prepare.h"
-#include "kernels/cuda/sort.h"
+#include "kernels/cuda/sorted.h"
+#include "kernels/cuda/waiting.h"
 #include "ops/generated/sorting.h"
-#include "paddle/plugin/device.h"
 
 namespace paddle::cuda {
 namespace {
@@ -39,87 +39,12 @@ std::shared_ptr<Program> count_program(const KernelRequest& request, const std::
   return start_program(request, program_text({"sort", "select", "count"}, kernels));
 }
 
-/// Places in scratch, one after the other.
-class Scratch {
- public:
-  /// The offset of that many bytes.
-  size_t add(int64_t bytes) {
-    const size_t at = bytes_;
-    bytes_ += scratch_piece(static_cast<size_t>(bytes));
-    return at;
-  }
-  size_t bytes() const { return bytes_; }
-
- private:
-  size_t bytes_ = 0;
-};
-
-/// Elements of a contiguous tensor along an axis in order, with the places that they come from.
-class Sorted {
- public:
-  Sorted(const KernelRequest& request, DType type, const Dims& shape, int64_t axis,
-         Scratch& scratch) {
-    const Op& op = get_op("sort_pairs");
-    Attrs attrs;
-    attrs.values = op.defaults;
-    attrs[static_cast<size_t>(op.attr_index("axis"))] = AttrValue(axis);
-    const Layout values = Layout::contiguous(type, shape);
-    const Layout results[] = {values, Layout::contiguous(DType::kI64, shape)};
-    sort_ = prepare_sort_pairs({.op = op,
-                                .attrs = attrs,
-                                .operands = std::span(&values, 1),
-                                .results = results,
-                                .target = request.target,
-                                .prepare = request.prepare});
-    if (!sort_) return;
-    values_ = scratch.add(values.size() * item_size(type));
-    order_ = scratch.add(values.size() * 8);
-    scratch_ = scratch.add(static_cast<int64_t>(sort_->scratch_bytes()));
-  }
-  explicit operator bool() const { return sort_ != nullptr; }
-
-  /// Sorts x and enters the results.
-  void run(const RunContext& context, const void* x, CountArguments& arguments) const {
-    RunContext inner = context;
-    inner.scratch = context.scratch + scratch_;
-    void* operands[] = {const_cast<void*>(x)};
-    void* results[] = {context.scratch + values_, context.scratch + order_};
-    sort_->run(inner, operands, results);
-    arguments.sorted = results[0];
-    arguments.order = results[1];
-  }
-
- private:
-  std::shared_ptr<Kernel> sort_;
-  size_t values_ = 0, order_ = 0, scratch_ = 0;
-};
-
-/// Waits for values that the queued work stores.
-void read_back(const RunContext& context, Device device, void* to, const void* from, size_t bytes) {
-  const auto& api = device_api(device);
-  check_device(device, api.copy(context.stream, to, from, bytes, PADDLE_COPY_TO_HOST));
-  check_device(device, api.synchronize_stream(context.stream));
-}
-
-template <class Run>
-class WaitingKernel final : public Kernel {
- public:
-  WaitingKernel(Run run, size_t scratch) : run_(std::move(run)), scratch_(scratch) {}
-  void run(const RunContext& context, void* const* operands, void* const* results) const override {
-    run_(context, operands, results);
-  }
-  size_t scratch_bytes() const override { return scratch_; }
-  bool capturable() const override { return false; }
-  std::string implementation() const override { return "cuda:count"; }
-
- private:
-  Run run_;
-  size_t scratch_;
-};
-/// A kernel that waits for the device while it runs.
-template <class Run>
-std::unique_ptr<Kernel> waiting_kernel(Run run, size_t scratch) {
-  return std::make_unique<WaitingKernel<Run>>(std::move(run), scratch);
+/// Sorts x and enters the results.
+void run_sorted(const Sorted& sorted, const RunContext& context, const void* x,
+                CountArguments& arguments) {
+  const Sorted::Places places = sorted.run(context, x);
+  arguments.sorted = places.values;
+  arguments.order = places.order;
 }
 
 }  // namespace
@@ -144,7 +69,7 @@ std::unique_ptr<Kernel> prepare_mode(const KernelRequest& request) {
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         CountArguments arguments = base;
-        sorted.run(context, operands[0], arguments);
+        run_sorted(sorted, context, operands[0], arguments);
         arguments.x = operands[0];
         arguments.out = results[0];
         arguments.indices = results[1];
@@ -190,7 +115,7 @@ std::unique_ptr<Kernel> prepare_unique(const KernelRequest& request) {
   return waiting_kernel(
       [=](const RunContext& context, void* const* operands, void* const*) {
         CountArguments arguments = base;
-        if (sorted) sorted->run(context, operands[0], arguments);
+        if (sorted) run_sorted(*sorted, context, operands[0], arguments);
         arguments.x = operands[0];
         arguments.places = context.scratch + places;
         arguments.starts = context.scratch + starts;
@@ -220,7 +145,7 @@ std::unique_ptr<Kernel> prepare_unique(const KernelRequest& request) {
         if (options.with_index || options.with_inverse || options.with_counts)
           numbers.launch(context.stream, element_blocks(base.size), &arguments);
       },
-      scratch.bytes());
+      scratch.bytes(), "cuda:count");
 }
 
 std::unique_ptr<Kernel> prepare_bincount(const KernelRequest& request) {
@@ -255,7 +180,7 @@ std::unique_ptr<Kernel> prepare_bincount(const KernelRequest& request) {
         CountArguments arguments = base;
         int64_t most = -1;
         if (sorted) {
-          sorted->run(context, operands[0], arguments);
+          run_sorted(*sorted, context, operands[0], arguments);
           const auto* const values = static_cast<const std::byte*>(arguments.sorted);
           const auto element = [&](int64_t i) {
             std::byte bytes[8] = {};
@@ -276,7 +201,7 @@ std::unique_ptr<Kernel> prepare_bincount(const KernelRequest& request) {
         if (arguments.bins > 0)
           count.launch(context.stream, element_blocks(arguments.bins), &arguments);
       },
-      scratch.bytes());
+      scratch.bytes(), "cuda:count");
 }
 
 std::unique_ptr<Kernel> prepare_histogram(const KernelRequest& request) {
@@ -331,7 +256,7 @@ std::unique_ptr<Kernel> prepare_histogram(const KernelRequest& request) {
     arguments.high = limits[1];
     if (base.size > 0) {
       find_bins.launch(context.stream, element_blocks(base.size), &arguments);
-      sorted.run(context, arguments.places, arguments);
+      run_sorted(sorted, context, arguments.places, arguments);
     }
     arguments.weights = weighted ? operands[1] : nullptr;
     arguments.out = arguments.numbers = context.scratch + sums;
@@ -339,7 +264,7 @@ std::unique_ptr<Kernel> prepare_histogram(const KernelRequest& request) {
     arguments.out = results[0];
     store.launch(context.stream, 1, &arguments);
   };
-  return waiting_kernel(run, scratch.bytes());
+  return waiting_kernel(run, scratch.bytes(), "cuda:count");
 }
 
 }  // namespace paddle::cuda

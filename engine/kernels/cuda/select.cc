@@ -5,7 +5,7 @@
 #include "kernels/cuda/errors.h"
 #include "kernels/cuda/index.h"
 #include "kernels/cuda/prepare.h"
-#include "paddle/plugin/device.h"
+#include "kernels/cuda/waiting.h"
 
 namespace paddle::cuda {
 namespace {
@@ -49,11 +49,8 @@ class SelectKernel final : public Kernel {
     arguments.counters = context.stream->counters;
     count_.launch(context.stream, chunks_, &arguments);
     int64_t count = 0;
-    const auto& api = device_api(device_);
-    check_device(device_, api.copy(context.stream, &count,
-                                   context.scratch + static_cast<size_t>(chunks_) * sizeof count,
-                                   sizeof count, PADDLE_COPY_TO_HOST));
-    check_device(device_, api.synchronize_stream(context.stream));
+    read_back(context, device_, &count,
+              context.scratch + static_cast<size_t>(chunks_) * sizeof count, sizeof count);
     const Dims shape = coordinates_ ? Dims{count, base_.axes} : Dims{count};
     arguments.out = context.allocator ? context.allocator->allocate(0, shape) : results[0];
     if (count > 0) store_.launch(context.stream, chunks_, &arguments);
