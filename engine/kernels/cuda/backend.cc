@@ -12,6 +12,7 @@
 #include "kernels/cuda/count.h"
 #include "kernels/cuda/create.h"
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/edges.h"
 #include "kernels/cuda/group.h"
 #include "kernels/cuda/index.h"
 #include "kernels/cuda/library_dnn.h"
@@ -21,6 +22,7 @@
 #include "kernels/cuda/product_group.h"
 #include "kernels/cuda/recurrent.h"
 #include "kernels/cuda/rows.h"
+#include "kernels/cuda/sequences.h"
 #include "kernels/cuda/sort.h"
 #include "kernels/cuda/tables.h"
 #include "ops/core/backend.h"
@@ -47,6 +49,7 @@ const std::map<std::string_view, PrepareFn>& kernel_table() {
       {"batch_norm_statistics", prepare_batch_norm},
       {"bincount", prepare_bincount},
       {"concat", prepare_concat},
+      {"concat_ranges", prepare_ragged_rows},
       {"conv2d", prepare_conv},
       {"conv2d_input_grad", prepare_conv_input_grad},
       {"conv2d_weight_grad", prepare_conv_weight_grad},
@@ -61,10 +64,17 @@ const std::map<std::string_view, PrepareFn>& kernel_table() {
       {"dropout_mask", prepare_random},
       {"embedding", prepare_embedding},
       {"embedding_grad", prepare_embedding_grad},
+      {"expert_order", prepare_expert_order},
+      {"expert_rows", prepare_expert_rows},
+      {"expert_sum", prepare_expert_sum},
       {"full", prepare_full},
       {"gather_along", prepare_gather_along},
       {"gather_nd", prepare_gather_nd},
+      {"gather_tree", prepare_gather_tree},
       {"gaussian", prepare_random},
+      {"graph_dot", prepare_graph_dot},
+      {"graph_gather", prepare_graph_gather},
+      {"graph_reduce", prepare_graph_reduce},
       {"histogram", prepare_histogram},
       {"index_add", prepare_index_add},
       {"index_select", prepare_index_select},
@@ -84,6 +94,7 @@ const std::map<std::string_view, PrepareFn>& kernel_table() {
       {"momentum_update", prepare_update},
       {"nonzero_rows", prepare_nonzero_rows},
       {"one_hot", prepare_one_hot},
+      {"overlap_frames", prepare_overlap_frames},
       {"pad", prepare_pad},
       {"randint", prepare_random},
       {"recurrent_scan", prepare_recurrent_scan},
@@ -96,11 +107,15 @@ const std::map<std::string_view, PrepareFn>& kernel_table() {
       {"scatter_nd_add", prepare_scatter_nd},
       {"scatter_nd_put", prepare_scatter_nd},
       {"searchsorted", prepare_searchsorted},
+      {"segment_pool", prepare_segment_pool},
+      {"segment_reduce", prepare_segment_reduce},
+      {"sequence_rows", prepare_ragged_rows},
       {"sgd_update", prepare_update},
       {"softmax", prepare_softmax},
       {"softmax_cross_entropy", prepare_softmax_cross_entropy},
       {"softmax_cross_entropy_grad", prepare_softmax_cross_entropy_grad},
       {"sort_pairs", prepare_sort_pairs},
+      {"sparse_linear_index", prepare_sparse_linear_index},
       {"strided_slice_scatter", prepare_strided_slice_scatter},
       {"sum_of_squares", prepare_sum_of_squares},
       {"uniform", prepare_random},

@@ -8,6 +8,7 @@
 #include "kernels/cuda/prepare.h"
 #include "ops/generated/indexing.h"
 #include "ops/generated/reduce.h"
+#include "ops/generated/sparse.h"
 
 namespace paddle::cuda {
 namespace {
@@ -60,10 +61,6 @@ class IndexErrors {
  private:
   std::vector<std::shared_ptr<ErrorSite>> sites_;
 };
-
-bool are_plain(const KernelRequest& request) {
-  return std::ranges::all_of(request.operands, is_plain);
-}
 
 /// A kernel that reads x and indices and writes one result.
 std::unique_ptr<Kernel> gather_kernel(const Entry& entry, const IndexArguments& base,
@@ -302,6 +299,38 @@ std::unique_ptr<Kernel> prepare_one_hot(const KernelRequest& request) {
         const ErrorTarget target = error->target(context.stream, context.location);
         arguments.error = target.record;
         arguments.site[0] = target.site;
+        entry.launch(context.stream, element_blocks(base.count), &arguments);
+      },
+      0, "cuda:index");
+}
+
+std::unique_ptr<Kernel> prepare_sparse_linear_index(const KernelRequest& request) {
+  const auto& sizes = SparseLinearIndexAttrs(request.attrs).shape;
+  if (!are_plain(request) || sizes.size() > kIndexAxes) return nullptr;
+  IndexArguments base{};
+  base.count = request.results[0].size();
+  std::vector<std::shared_ptr<ErrorSite>> errors;
+  Dims shape;
+  for (const Dim& size : sizes) {
+    shape.push_back(size.value());
+    base.shape[base.axes] = shape.back();
+    errors.push_back(std::make_shared<ErrorSite>(
+        DataMessage{"the sparse index ",
+                    str(" is out of range for axis ", base.axes++, " of size ", shape.back())}));
+  }
+  element_count(std::span<const int64_t>(shape));  // rejects what 64 bits cannot count
+  if (base.count == 0) return nothing_to_do();
+  const Entry entry = index_entry(request, "linear_index");
+  return make_kernel(
+      [=](const RunContext& context, void* const* operands, void* const* results) {
+        IndexArguments arguments = base;
+        arguments.index = operands[0];
+        arguments.out = results[0];
+        for (size_t i = 0; i < errors.size(); ++i) {
+          const ErrorTarget target = errors[i]->target(context.stream, context.location);
+          arguments.error = target.record;
+          arguments.site[i] = target.site;
+        }
         entry.launch(context.stream, element_blocks(base.count), &arguments);
       },
       0, "cuda:index");

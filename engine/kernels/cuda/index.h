@@ -12,6 +12,8 @@ std::unique_ptr<Kernel> prepare_scatter_along(const KernelRequest& request);
 std::unique_ptr<Kernel> prepare_index_add(const KernelRequest& request);
 /// scatter_nd_add and scatter_nd_put.
 std::unique_ptr<Kernel> prepare_scatter_nd(const KernelRequest& request);
+/// Row-major places of coordinates [axes, count].
+std::unique_ptr<Kernel> prepare_sparse_linear_index(const KernelRequest& request);
 std::unique_ptr<Kernel> prepare_one_hot(const KernelRequest& request);
 /// argmax and argmin.
 std::unique_ptr<Kernel> prepare_arg_extremum(const KernelRequest& request);

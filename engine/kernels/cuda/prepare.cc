@@ -23,6 +23,10 @@ int64_t element_blocks(int64_t threads) {
 
 int64_t task_blocks(int64_t tasks) { return std::min(tasks, int64_t{1} << 20); }
 
+bool are_plain(const KernelRequest& request) {
+  return std::ranges::all_of(request.operands, is_plain);
+}
+
 void copy_on_device(Device device, paddle_stream stream, void* to, const void* from, size_t bytes) {
   if (bytes == 0 || to == from) return;
   check_device(device, device_api(device).copy(stream, to, from, bytes, PADDLE_COPY_ON_DEVICE));

@@ -40,6 +40,9 @@ inline bool is_plain(const Layout& layout) {
   return !layout.present || (device_type(layout.dtype) && layout.is_contiguous());
 }
 
+/// The same of all operands.
+bool are_plain(const KernelRequest& request);
+
 /// Queues a copy within the memory of the device; nothing where it is in place.
 void copy_on_device(Device device, paddle_stream stream, void* to, const void* from, size_t bytes);
 

@@ -23,6 +23,7 @@
 #include "kernels/generated/cuda_copy.h"
 #include "kernels/generated/cuda_count.h"
 #include "kernels/generated/cuda_create.h"
+#include "kernels/generated/cuda_edges.h"
 #include "kernels/generated/cuda_gather.h"
 #include "kernels/generated/cuda_group.h"
 #include "kernels/generated/cuda_index.h"
@@ -35,6 +36,7 @@
 #include "kernels/generated/cuda_rows.h"
 #include "kernels/generated/cuda_scalar.h"
 #include "kernels/generated/cuda_select.h"
+#include "kernels/generated/cuda_sequences.h"
 #include "kernels/generated/cuda_sort.h"
 #include "kernels/generated/cuda_special.h"
 #include "kernels/generated/cuda_update.h"
@@ -49,13 +51,14 @@ constexpr std::pair<std::string_view, std::string_view> kDeviceTexts[] = {
     {"attention", kernels::kCudaAttention}, {"box_muller", kernels::kBoxMuller},
     {"channels", kernels::kCudaChannels},   {"convolution", kernels::kCudaConvolution},
     {"copy", kernels::kCudaCopy},           {"count", kernels::kCudaCount},
-    {"create", kernels::kCudaCreate},       {"gather", kernels::kCudaGather},
-    {"group", kernels::kCudaGroup},         {"index", kernels::kCudaIndex},
-    {"math", kernels::kCudaMath},           {"matmul", kernels::kCudaMatmul},
-    {"pool", kernels::kCudaPool},           {"prelude", kernels::kCudaPrelude},
-    {"random", kernels::kCudaRandom},       {"recurrent", kernels::kCudaRecurrent},
-    {"rows", kernels::kCudaRows},           {"scalar", kernels::kCudaScalar},
-    {"select", kernels::kCudaSelect},       {"sort", kernels::kCudaSort},
+    {"create", kernels::kCudaCreate},       {"edges", kernels::kCudaEdges},
+    {"gather", kernels::kCudaGather},       {"group", kernels::kCudaGroup},
+    {"index", kernels::kCudaIndex},         {"math", kernels::kCudaMath},
+    {"matmul", kernels::kCudaMatmul},       {"pool", kernels::kCudaPool},
+    {"prelude", kernels::kCudaPrelude},     {"random", kernels::kCudaRandom},
+    {"recurrent", kernels::kCudaRecurrent}, {"rows", kernels::kCudaRows},
+    {"scalar", kernels::kCudaScalar},       {"select", kernels::kCudaSelect},
+    {"sequences", kernels::kCudaSequences}, {"sort", kernels::kCudaSort},
     {"special", kernels::kCudaSpecial},     {"special_functions", kernels::kSpecialFunctions},
     {"update", kernels::kCudaUpdate},
 };

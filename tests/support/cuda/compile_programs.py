@@ -142,13 +142,21 @@ def template_instances(folder):
         sorts += [f"{call}<{t}>" for call in ("make_keys", "sort_by_rank", "take_sorted")]
         sorts += [f"search_rows<{t}, int64_t>", f"search_rows<{t}, int32_t>"]
     indexed += ["running_log_sums<float, float>", "running_log_sums<double, double>", "gather_along<int64_t, uint32_t>", "select_slices<int32_t, uint16_t>", "one_hot<int64_t>",
-                "gather_coordinates<int64_t, uint64_t>", "begin_counts"]
+                "gather_coordinates<int64_t, uint64_t>", "begin_counts", "linear_index"]
     out["special"] = text("math", "scalar", "special_functions", "special") + (
         "struct SpecialArguments { const void* x; void* out; };\n") + "".join(
         f"PADDLE_KERNEL({name}_{t}, SpecialArguments) {{\n"
         f"  ((({t}*)arguments.out)[threadIdx.x]) = fn::{name}(((const {t}*)arguments.x)[threadIdx.x]{more});\n}}\n"
         for t in ("float", "double") for name, more in [("polygamma", ", 2.0")] + [
+            (n, f", (({t}*)arguments.out)[threadIdx.x]") for n in ("gammainc", "gammaincc", "gammainc_slope")] + [
             (n, "") for n in ("lgamma", "digamma", "trigamma", "erfinv", "i0", "i0e", "i1", "i1e")])
+    edges = ["count_edges<int64_t>", "invert_order", "check_edges<int64_t, int32_t>", "take_rows<int32_t, uint16_t>"]
+    edges += [f"combine_edges<{c}, {t}, int64_t, int32_t, {combine}, {mean}>" for c, t in floats + [("int32_t", "int32_t")]
+              for combine, mean in (("FoldSum", "true"), ("FoldMax", "false"), ("FoldMin", "false"))]
+    edges += [f"{call}>" for c, t in floats for call in (f"edge_products<{c}, {t}, int64_t, int32_t", f"sum_choices<{c}, {t}")]
+    out["edges"] = text("edges") + kernels("EdgeArguments", edges)
+    out["sequences"] = text("sequences") + kernels("SequenceArguments", ["sum_lengths", "number_rows"] + [
+        call for c, t in floats + [("int64_t", "int64_t")] for call in (f"overlap_frames<{c}, {t}>", f"follow_beams<{t}>")])
     out["select"] = text("select") + kernels("SelectArguments", [
         f"{call}<{which}>" for call in ("count_selected", "store_selected")
         for which in ("NonZero<bf16>", "NonZero<double>", "NonZero<bool>", "Masked<uint16_t>", "Masked<uint64_t>")])

@@ -213,6 +213,20 @@ PADDLE_DEVICE void one_hot(const IndexArguments& g) {
   }
 }
 
+/// Row-major places of coordinates, which lie axis by axis.
+PADDLE_DEVICE void linear_index(const IndexArguments& g) {
+  const int64_t step = (int64_t)gridDim.x * kBlockThreads;
+  for (int64_t i = (int64_t)blockIdx.x * kBlockThreads + threadIdx.x; i < g.count; i += step) {
+    int64_t place = 0;
+    for (int axis = 0; axis < g.axes; ++axis) {
+      const int64_t at = ((const int64_t*)g.index)[axis * g.count + i];
+      if (at < 0 || at >= g.shape[axis]) record_error(g.error, g.site[axis], at);
+      place = place * g.shape[axis] + at;
+    }
+    ((int64_t*)g.out)[i] = place;
+  }
+}
+
 // --- rows: element k of a row is k * inner from its start ---
 
 PADDLE_DEVICE int64_t line_start(const IndexArguments& g, int64_t line) {
