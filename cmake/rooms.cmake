@@ -245,7 +245,7 @@ paddle_room(formats DEPENDS base tensor
 # Kernels of GPUs are text that is compiled at run time.
 paddle_embed_text(kernels ../tensor/box_muller-inl.h box_muller.h kBoxMuller)
 paddle_embed_text(kernels elementwise/special_functions-inl.h special_functions.h kSpecialFunctions)
-foreach(text alignment attend attention channels convolution copy count create edges gather group index math matmul pool prelude random recurrent rows
+foreach(text alignment attend attention channels complex convolution copy count create edges gather group index math matmul pool prelude random recurrent rows
         scalar select sequences sort special update)
   string(SUBSTRING ${text} 0 1 first)
   string(TOUPPER ${first} first)

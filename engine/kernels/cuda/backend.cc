@@ -37,6 +37,8 @@ const std::map<std::string_view, PrepareFn>& kernel_table() {
       {"adam_update", prepare_update},
       {"all_finite", prepare_all_finite},
       {"arange", prepare_arange},
+      {"as_complex", prepare_view_dtype},
+      {"as_real", prepare_view_dtype},
       {"argmax", prepare_arg_extremum},
       {"argmin", prepare_arg_extremum},
       {"attention", prepare_attention},

@@ -90,7 +90,7 @@ std::unique_ptr<Kernel> prepare_pad_border(const KernelRequest& request) {
   const PadAttrs attrs(request.attrs);
   const Layout &x = request.operands[0], &result = request.results[0];
   const size_t rank = x.shape.size();
-  const char* const item = info(result.dtype).bits < 8 ? nullptr : unsigned_type(result.dtype);
+  const char* const item = unsigned_type(result.dtype);
   if (rank > kCreateAxes || !item || x.dtype != result.dtype) return nullptr;
   if (result.size() == 0) return nothing_to_do();
   BorderArguments base{};

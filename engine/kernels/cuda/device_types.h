@@ -14,8 +14,9 @@ inline const char* compute_name(DType type) {
 /// The DType of it.
 inline DType computed_as(DType type) { return type == DType::kF64 ? DType::kF64 : DType::kF32; }
 
-/// An unsigned type of an element's size, for copies; null for complex128.
+/// An unsigned type of an element's size, for copies; null for parts of a byte.
 inline const char* unsigned_type(DType type) {
+  if (info(type).bits < 8) return nullptr;
   switch (item_size(type)) {
     case 1:
       return "uint8_t";
@@ -25,6 +26,8 @@ inline const char* unsigned_type(DType type) {
       return "uint32_t";
     case 8:
       return "uint64_t";
+    case 16:
+      return "u128";
     default:
       return nullptr;
   }

@@ -127,7 +127,7 @@ std::unique_ptr<Kernel> take_kernel(const KernelRequest& request, const EdgeArgu
   const Layout &x = request.operands[0], &index = request.operands[1];
   const char* const item = unsigned_type(x.dtype);
   const int64_t size = request.results[0].size();
-  if (!item || !are_plain(request) || !is_index(index.dtype)) return nullptr;
+  if (!item || !are_contiguous(request) || !is_index(index.dtype)) return nullptr;
   if (x.size() == 0 && index.size() > 0) return nullptr;
   if (size == 0) return nothing_to_do();
   const Entry entry(

@@ -88,7 +88,7 @@ std::unique_ptr<Kernel> copy_group(const KernelRequest& request, Layout source) 
     if (!type) return prepare_strided_copy(request, source);
     source.dtype = result = *type;
   }
-  if (!device_type(source.dtype) || !device_type(result)) return nullptr;
+  if (!group_type(source.dtype) || !group_type(result)) return nullptr;
   FusedRequest group;
   group.shape = source.shape;
   group.results = {Layout::contiguous(result, source.shape)};
@@ -110,7 +110,7 @@ std::unique_ptr<Kernel> reduce_single(const KernelRequest& request) {
   auto call = cpu::reduce_call(request.op, request.attrs, x.shape.size());
   if (!call || call->form == cpu::ReduceForm::kLogSumExp) return nullptr;
   const DType result = request.results[0].dtype;
-  if (!device_type(x.dtype) || !device_type(result)) return nullptr;
+  if (!group_type(x.dtype) || !group_type(result)) return nullptr;
   FusedRequest group;
   group.shape = x.shape;
   group.operands = {x};
@@ -132,10 +132,46 @@ std::unique_ptr<Kernel> reduce_single(const KernelRequest& request) {
   return group_kernel(group, program);
 }
 
+bool has_complex(const FusedRequest& request) {
+  const auto is_one = [](const Layout& layout) { return is_complex(layout.dtype); };
+  return std::ranges::any_of(request.operands, is_one) ||
+         std::ranges::any_of(request.results, is_one);
+}
+
+/// An elementwise operation of complex numbers: the CPU's loop names the function.
+std::optional<cpu::FusionProgram> complex_program(const FusedRequest& request) {
+  if (request.steps.size() != 1) return std::nullopt;
+  const FusedStep& operation = request.steps[0];
+  std::vector<Layout> operands;
+  for (const Layout& operand : request.operands)
+    operands.push_back(Layout::contiguous(operand.dtype, {64}));
+  const Layout result = Layout::contiguous(operation.result, {64});
+  const auto kernel =
+      prepare_kernel({*operation.op, operation.attrs, operands, std::span(&result, 1)});
+  auto step = kernel ? cpu::any_elementwise_step(*kernel) : std::nullopt;
+  if (!step || step->operands.size() != operands.size()) return std::nullopt;
+  cpu::FusionProgram program;
+  cpu::FusionNode apply;
+  apply.kind = cpu::FusionNode::Kind::kApply;
+  apply.type = step->result;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    cpu::FusionNode read;
+    read.type = step->operands[i];
+    read.operand = static_cast<int>(i);
+    program.nodes.push_back(std::move(read));
+    apply.inputs.push_back(static_cast<int>(i));
+  }
+  apply.step = std::move(*step);
+  program.nodes.push_back(std::move(apply));
+  program.stores.push_back({static_cast<int>(operands.size()), 0});
+  return program;
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_group(const FusedRequest& request) {
-  const auto program = cpu::build_fusion_program(request);
+  const auto program =
+      has_complex(request) ? complex_program(request) : cpu::build_fusion_program(request);
   return program ? group_kernel(request, *program) : nullptr;
 }
 
@@ -150,7 +186,9 @@ std::unique_ptr<Kernel> prepare_single(const KernelRequest& request) {
   const std::string_view name = request.op.name();
   const Layout& first = request.operands[0];
   if (request.results.size() != 1 || !first.present) return nullptr;
-  if (name == "assign" || name == "detach" || name == "cast") return copy_group(request, first);
+  if (name == "assign" || name == "detach" || name == "cast" ||
+      ((name == "real" || name == "conj") && !is_complex(first.dtype)))
+    return copy_group(request, first);
   if (request.op.def->view) {
     Layout source = first;
     source.offset = 0;

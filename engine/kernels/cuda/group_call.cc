@@ -14,8 +14,9 @@ GroupCall::GroupCall(const FusedRequest& request, const cpu::FusionProgram& prog
     folded_.push_back(reduction.result);
     const bool narrow = reduction.operand == DType::kF32 || reduction.operand == DType::kF16 ||
                         reduction.operand == DType::kBF16;
+    const int64_t item = is_complex(reduction.operand) ? 16 : narrow ? 4 : 8;
     partial_bytes_.push_back(
-        group.chunks > 1 ? cpu::round_up(group.chunks * group.results * (narrow ? 4 : 8), 256) : 0);
+        group.chunks > 1 ? cpu::round_up(group.chunks * group.results * item, 256) : 0);
     scratch_ += static_cast<size_t>(partial_bytes_.back());
   }
   words_.resize(group.reads.size() + group.stores.size() + 2 * folded_.size() +

@@ -121,7 +121,14 @@ const char* device_type(DType type) {
   }
 }
 
+const char* group_type(DType type) {
+  if (type == DType::kC64) return "c64";
+  if (type == DType::kC128) return "c128";
+  return device_type(type);
+}
+
 const char* accumulator_of(DType type) {
+  if (is_complex(type)) return "c128";
   if (!device_type(type)) return nullptr;
   if (type == DType::kF64) return "double";
   if (is_float(type)) return "float";

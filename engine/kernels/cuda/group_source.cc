@@ -103,9 +103,14 @@ class Writer {
     const bool special = std::ranges::any_of(program_.nodes, [](const FusionNode& node) {
       return node.kind == FusionNode::Kind::kApply && is_special_function(node.step.name);
     });
+    const bool complex = std::ranges::any_of(group_.read_types, is_complex) ||
+                         std::ranges::any_of(request_.results, [](const Layout& result) {
+                           return is_complex(result.dtype);
+                         });
     group_.text =
-        special ? program_text({"math", "scalar", "special_functions", "special", "group"}, text)
-                : program_text({"math", "scalar", "group"}, text);
+        complex   ? program_text({"math", "scalar", "complex", "group"}, text)
+        : special ? program_text({"math", "scalar", "special_functions", "special", "group"}, text)
+                  : program_text({"math", "scalar", "group"}, text);
     return true;
   }
 
@@ -122,13 +127,13 @@ class Writer {
     return std::ranges::all_of(read.strides, [](int64_t stride) { return stride == 0; });
   }
   const char* store_type(int result) const {
-    return device_type(request_.results[static_cast<size_t>(result)].dtype);
+    return group_type(request_.results[static_cast<size_t>(result)].dtype);
   }
 
   void write_arguments(std::string& text) const {
     text += "struct Arguments {\n";
     for (size_t r = 0; r < group_.reads.size(); ++r)
-      text += str("  const ", device_type(group_.read_types[r]), "* read", r, ";\n");
+      text += str("  const ", group_type(group_.read_types[r]), "* read", r, ";\n");
     for (size_t s = 0; s < program_.stores.size(); ++s)
       text += str("  ", store_type(program_.stores[s].result), "* store", s, ";\n");
     for (size_t k = 0; k < program_.reductions.size(); ++k)
@@ -219,12 +224,12 @@ class Writer {
     size_t read = 0;
     for (size_t i = 0; i < program_.nodes.size(); ++i) {
       const FusionNode& node = program_.nodes[i];
-      const char* const type = device_type(node.type);
+      const char* const type = group_type(node.type);
       if (!type) return false;
       text += str("    const ", type, " v", i, " = ");
       switch (node.kind) {
         case FusionNode::Kind::kRead:
-          if (!device_type(group_.read_types[read])) return false;
+          if (!group_type(group_.read_types[read])) return false;
           text += str("convert<", type, ">(", values[read++], ")");
           break;
         case FusionNode::Kind::kConvert:

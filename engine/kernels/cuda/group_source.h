@@ -64,6 +64,8 @@ bool write_group(const FusedRequest& request, const cpu::FusionProgram& program,
 void append_divider(std::vector<uint64_t>& words, int64_t divisor, bool large);
 /// The name of a type in device code; null for types without kernels.
 const char* device_type(DType type);
+/// The same for groups, which compute with complex numbers, too (device/complex.cuh).
+const char* group_type(DType type);
 /// The type that a thread folds elements of a type in.
 const char* accumulator_of(DType type);
 

@@ -31,7 +31,7 @@ struct IndexArguments {
 };
 
 std::shared_ptr<Program> index_program(const KernelRequest& request, const std::string& kernels) {
-  return start_program(request, program_text({"index"}, kernels));
+  return start_program(request, number_text(request, "index", kernels));
 }
 
 std::string index_text(std::string_view name, const std::string& call) {
@@ -113,7 +113,7 @@ size_t bytes_of(const Layout& layout) {
 std::unique_ptr<Kernel> prepare_gather_along(const KernelRequest& request) {
   const Layout &x = request.operands[0], &index = request.operands[1];
   const char* const item = unsigned_type(x.dtype);
-  if (!item || !are_plain(request) || !is_index(index.dtype)) return nullptr;
+  if (!item || !are_contiguous(request) || !is_index(index.dtype)) return nullptr;
   auto base = along_axis(x, index, GatherAlongAttrs(request.attrs).axis, false);
   if (!base || x.size() == 0) return nullptr;
   base->count = request.results[0].size();
@@ -126,7 +126,8 @@ std::unique_ptr<Kernel> prepare_gather_along(const KernelRequest& request) {
 std::unique_ptr<Kernel> prepare_index_select(const KernelRequest& request) {
   const Layout &x = request.operands[0], &index = request.operands[1];
   const char* const item = unsigned_type(x.dtype);
-  if (!item || !are_plain(request) || !is_index(index.dtype) || x.shape.empty() || x.size() == 0)
+  if (!item || !are_contiguous(request) || !is_index(index.dtype) || x.shape.empty() ||
+      x.size() == 0)
     return nullptr;
   const cpu::Rows rows = cpu::Rows::of(x.shape, IndexSelectAttrs(request.attrs).axis);
   IndexArguments base{};
@@ -169,7 +170,8 @@ IndexErrors coordinate_errors(const KernelRequest& request, const IndexArguments
 std::unique_ptr<Kernel> prepare_gather_nd(const KernelRequest& request) {
   const Layout &x = request.operands[0], &index = request.operands[1];
   const char* const item = unsigned_type(x.dtype);
-  if (!item || !are_plain(request) || !is_index(index.dtype) || index.shape.empty()) return nullptr;
+  if (!item || !are_contiguous(request) || !is_index(index.dtype) || index.shape.empty())
+    return nullptr;
   auto base = coordinates_of(x, index);
   if (!base) return nullptr;
   base->count = request.results[0].size();
@@ -182,7 +184,7 @@ std::unique_ptr<Kernel> prepare_gather_nd(const KernelRequest& request) {
 std::unique_ptr<Kernel> prepare_scatter_along(const KernelRequest& request) {
   const ScatterAlongAttrs attrs(request.attrs);
   const Layout &x = request.operands[0], &index = request.operands[1];
-  if (!are_plain(request) || !is_index(index.dtype) || x.dtype == DType::kBool) return nullptr;
+  if (!are_numbers(request) || !is_index(index.dtype) || x.dtype == DType::kBool) return nullptr;
   auto base = along_axis(x, index, attrs.axis, true);
   if (!base || x.size() == 0) return nullptr;
   base->include_self = attrs.include_self ? 1 : 0;
@@ -193,7 +195,7 @@ std::unique_ptr<Kernel> prepare_scatter_along(const KernelRequest& request) {
                               : attrs.reduce == "amin" ? "CombineMin"
                               : attrs.reduce == "amax" ? "CombineMax"
                                                        : "CombineAdd";
-  const char* const type = device_type(x.dtype);
+  const char* const type = group_type(x.dtype);
   const auto program = index_program(
       request, index_text("scatter", str("scatter_along<", device_type(index.dtype), ", ", type,
                                          ", ", combine, ", ", counts ? "true" : "false", ">")) +
@@ -224,8 +226,8 @@ std::unique_ptr<Kernel> prepare_scatter_along(const KernelRequest& request) {
 std::unique_ptr<Kernel> prepare_index_add(const KernelRequest& request) {
   const IndexAddAttrs attrs(request.attrs);
   const Layout &x = request.operands[0], &index = request.operands[1];
-  if (!are_plain(request) || !is_index(index.dtype) || x.dtype == DType::kBool || x.shape.empty() ||
-      x.size() == 0)
+  if (!are_numbers(request) || !is_index(index.dtype) || x.dtype == DType::kBool ||
+      x.shape.empty() || x.size() == 0)
     return nullptr;
   const cpu::Rows rows = cpu::Rows::of(x.shape, attrs.axis);
   IndexArguments base{};
@@ -234,9 +236,9 @@ std::unique_ptr<Kernel> prepare_index_add(const KernelRequest& request) {
   base.inner = rows.inner;
   base.lines = rows.outer * rows.inner;
   base.alpha = attrs.alpha;
-  const char* const compute = compute_name(x.dtype);
+  const char* const compute = is_complex(x.dtype) ? group_type(x.dtype) : compute_name(x.dtype);
   const Entry entry =
-      index_entry(request, str("add_slices<", device_type(index.dtype), ", ", device_type(x.dtype),
+      index_entry(request, str("add_slices<", device_type(index.dtype), ", ", group_type(x.dtype),
                                ", ", compute ? compute : "uint64_t", ">"));
   const IndexErrors errors(request.op.name(), std::array{base.size});
   return make_kernel(
@@ -256,14 +258,14 @@ std::unique_ptr<Kernel> prepare_index_add(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> prepare_scatter_nd(const KernelRequest& request) {
   const Layout &x = request.operands[0], &index = request.operands[1];
-  if (!are_plain(request) || !is_index(index.dtype) || x.dtype == DType::kBool ||
+  if (!are_numbers(request) || !is_index(index.dtype) || x.dtype == DType::kBool ||
       index.shape.empty())
     return nullptr;
   const auto base = coordinates_of(x, index);
   if (!base) return nullptr;
   const bool adds = request.op.name() == "scatter_nd_add";
   const Entry entry = index_entry(
-      request, str("scatter_coordinates<", device_type(index.dtype), ", ", device_type(x.dtype),
+      request, str("scatter_coordinates<", device_type(index.dtype), ", ", group_type(x.dtype),
                    ", ", adds ? "CombineAdd" : "CombineAssign", ">"));
   const IndexErrors errors = coordinate_errors(request, *base);
   return make_kernel(
@@ -380,15 +382,17 @@ std::unique_ptr<Kernel> prepare_arg_extremum(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> prepare_running_fold(const KernelRequest& request) {
   const Layout &x = request.operands[0], &result = request.results[0];
-  if (!are_plain(request) || !device_type(result.dtype) || result.dtype == DType::kBool)
+  if (!are_numbers(request) || !group_type(result.dtype) || result.dtype == DType::kBool)
     return nullptr;
   if (result.size() == 0) return nothing_to_do();
   const bool sums = request.op.name() == "cumsum";
   const auto axis = sums ? CumsumAttrs(request.attrs).axis : CumprodAttrs(request.attrs).dim;
   return row_kernel(request, rows_of(x, axis),
-                    str("running_folds<", device_type(x.dtype), ", ",
-                        is_float(result.dtype) ? "double" : "uint64_t", ", ",
-                        device_type(result.dtype), ", ", sums ? "FoldSum" : "FoldProd"),
+                    str("running_folds<", group_type(x.dtype), ", ",
+                        is_complex(result.dtype) ? "c128"
+                        : is_float(result.dtype) ? "double"
+                                                 : "uint64_t",
+                        ", ", group_type(result.dtype), ", ", sums ? "FoldSum" : "FoldProd"),
                     "cuda:scan");
 }
 

@@ -16,9 +16,16 @@ constexpr int64_t kTile = 64;
 /// Integers wrap around, so any type of 64 bits has their low bits; bool is whether the number of
 /// pairs is not 0.
 const char* sum_type(DType type) {
+  if (is_complex(type)) return group_type(type);
   if (!device_type(type)) return nullptr;
   if (const char* const name = compute_name(type)) return name;
   return "int64_t";
+}
+
+/// Bytes of a sum of that type.
+int64_t sum_bytes(DType type) {
+  if (is_complex(type)) return item_size(type);
+  return type == DType::kF64 || !is_float(type) ? 8 : 4;
 }
 
 int64_t tiles_of(int64_t size) { return (size + kTile - 1) / kTile; }
@@ -81,12 +88,14 @@ std::optional<Product> product_of(const KernelRequest& request) {
 }
 
 std::optional<ProductLaunch> ProductLaunch::divided(const Product& product, bool split) {
-  const char *const x = device_type(product.x), *const y = device_type(product.y),
-                    *const out = device_type(product.out);
+  const char *const x = group_type(product.x), *const y = group_type(product.y),
+                    *const out = group_type(product.out);
   const char* const sum = sum_type(product.x);
-  const char* const bias = product.bias ? device_type(*product.bias) : out;
+  const char* const bias = product.bias ? group_type(*product.bias) : out;
   if (!x || !y || !out || !sum || !bias || product.batch.size() > kBatchAxes ||
-      is_float(product.x) != is_float(product.y))
+      is_float(product.x) != is_float(product.y) ||
+      is_complex(product.x) != is_complex(product.y) ||
+      is_complex(product.x) != is_complex(product.out))
     return std::nullopt;
   const int64_t batches = count_of(product.batch);
   const int64_t tiles = tiles_of(product.m) * tiles_of(product.n) * batches;
@@ -107,9 +116,8 @@ std::optional<ProductLaunch> ProductLaunch::divided(const Product& product, bool
     if (batches > kMaxRows) return std::nullopt;
   }
   if (launch.chunks_ > 1)
-    launch.scratch_ =
-        static_cast<size_t>(launch.chunks_ * batches * product.m * product.n *
-                            (product.x == DType::kF64 || !is_float(product.x) ? 8 : 4));
+    launch.scratch_ = static_cast<size_t>(launch.chunks_ * batches * product.m * product.n *
+                                          sum_bytes(product.x));
   launch.types_ = str(sum, ", ", x, ", ", y, ", ", bias);
   return launch;
 }
@@ -118,11 +126,11 @@ std::optional<ProductLaunch> ProductLaunch::of(const KernelRequest& request, con
                                                bool split) {
   auto launch = divided(product, split);
   if (!launch) return std::nullopt;
-  const std::string call = str("matmul_tile<", launch->types_, ", ", device_type(product.out), ">");
-  launch->tile_ =
-      Entry(start_program(request,
-                          program_text({"matmul"}, entry_text("matmul", "MatmulArguments", call))),
-            "matmul");
+  const std::string call = str("matmul_tile<", launch->types_, ", ", group_type(product.out), ">");
+  launch->tile_ = Entry(
+      start_program(request,
+                    number_text(request, "matmul", entry_text("matmul", "MatmulArguments", call))),
+      "matmul");
   return launch;
 }
 

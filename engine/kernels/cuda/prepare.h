@@ -13,6 +13,11 @@ std::shared_ptr<Program> start_program(const KernelRequest& request, std::string
 /// A kernel of a program: `call`, a function of device/, with the structure `arguments`.
 std::string entry_text(std::string_view name, std::string_view arguments, std::string_view call);
 
+/// The text of a program of the functions of device/`name`, with complex numbers if an operand has
+/// them.
+std::string number_text(const KernelRequest& request, std::string_view name,
+                        const std::string& kernels);
+
 /// Blocks for that many threads; a thread takes further elements where there are more.
 int64_t element_blocks(int64_t threads);
 /// Blocks for tasks of a block each; a block takes further tasks where there are more.
@@ -42,6 +47,11 @@ inline bool is_plain(const Layout& layout) {
 
 /// The same of all operands.
 bool are_plain(const KernelRequest& request);
+
+/// The same with complex numbers.
+bool are_numbers(const KernelRequest& request);
+/// Whether all operands are absent or contiguous, for copies of elements of any type.
+bool are_contiguous(const KernelRequest& request);
 
 /// Queues a copy within the memory of the device; nothing where it is in place.
 void copy_on_device(Device device, paddle_stream stream, void* to, const void* from, size_t bytes);

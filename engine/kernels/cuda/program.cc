@@ -19,6 +19,7 @@
 #include "kernels/generated/cuda_attend.h"
 #include "kernels/generated/cuda_attention.h"
 #include "kernels/generated/cuda_channels.h"
+#include "kernels/generated/cuda_complex.h"
 #include "kernels/generated/cuda_convolution.h"
 #include "kernels/generated/cuda_copy.h"
 #include "kernels/generated/cuda_count.h"
@@ -47,19 +48,33 @@ namespace {
 
 constexpr std::pair<std::string_view, std::string_view> kDeviceTexts[] = {
     // by name
-    {"alignment", kernels::kCudaAlignment}, {"attend", kernels::kCudaAttend},
-    {"attention", kernels::kCudaAttention}, {"box_muller", kernels::kBoxMuller},
-    {"channels", kernels::kCudaChannels},   {"convolution", kernels::kCudaConvolution},
-    {"copy", kernels::kCudaCopy},           {"count", kernels::kCudaCount},
-    {"create", kernels::kCudaCreate},       {"edges", kernels::kCudaEdges},
-    {"gather", kernels::kCudaGather},       {"group", kernels::kCudaGroup},
-    {"index", kernels::kCudaIndex},         {"math", kernels::kCudaMath},
-    {"matmul", kernels::kCudaMatmul},       {"pool", kernels::kCudaPool},
-    {"prelude", kernels::kCudaPrelude},     {"random", kernels::kCudaRandom},
-    {"recurrent", kernels::kCudaRecurrent}, {"rows", kernels::kCudaRows},
-    {"scalar", kernels::kCudaScalar},       {"select", kernels::kCudaSelect},
-    {"sequences", kernels::kCudaSequences}, {"sort", kernels::kCudaSort},
-    {"special", kernels::kCudaSpecial},     {"special_functions", kernels::kSpecialFunctions},
+    {"alignment", kernels::kCudaAlignment},
+    {"attend", kernels::kCudaAttend},
+    {"attention", kernels::kCudaAttention},
+    {"box_muller", kernels::kBoxMuller},
+    {"channels", kernels::kCudaChannels},
+    {"complex", kernels::kCudaComplex},
+    {"convolution", kernels::kCudaConvolution},
+    {"copy", kernels::kCudaCopy},
+    {"count", kernels::kCudaCount},
+    {"create", kernels::kCudaCreate},
+    {"edges", kernels::kCudaEdges},
+    {"gather", kernels::kCudaGather},
+    {"group", kernels::kCudaGroup},
+    {"index", kernels::kCudaIndex},
+    {"math", kernels::kCudaMath},
+    {"matmul", kernels::kCudaMatmul},
+    {"pool", kernels::kCudaPool},
+    {"prelude", kernels::kCudaPrelude},
+    {"random", kernels::kCudaRandom},
+    {"recurrent", kernels::kCudaRecurrent},
+    {"rows", kernels::kCudaRows},
+    {"scalar", kernels::kCudaScalar},
+    {"select", kernels::kCudaSelect},
+    {"sequences", kernels::kCudaSequences},
+    {"sort", kernels::kCudaSort},
+    {"special", kernels::kCudaSpecial},
+    {"special_functions", kernels::kSpecialFunctions},
     {"update", kernels::kCudaUpdate},
 };
 

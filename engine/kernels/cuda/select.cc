@@ -33,10 +33,11 @@ class SelectKernel final : public Kernel {
     base_.chunk = std::max(kMinChunk, (base_.size + kMaxChunks - 1) / kMaxChunks);
     chunks_ = std::max<int64_t>(1, (base_.size + base_.chunk - 1) / base_.chunk);
     const auto program = start_program(
-        request, program_text({"select"}, entry_text("count", "SelectArguments",
-                                                     str("count_selected<", which, ">")) +
-                                              entry_text("store", "SelectArguments",
-                                                         str("store_selected<", which, ">"))));
+        request,
+        number_text(
+            request, "select",
+            entry_text("count", "SelectArguments", str("count_selected<", which, ">")) +
+                entry_text("store", "SelectArguments", str("store_selected<", which, ">"))));
     count_ = Entry(program, "count");
     store_ = Entry(program, "store");
   }
@@ -89,14 +90,14 @@ bool set_shape(SelectArguments& arguments, const Dims& shape) {
 std::unique_ptr<Kernel> prepare_nonzero_rows(const KernelRequest& request) {
   const Layout& x = request.operands[0];
   SelectArguments base{};
-  if (!is_plain(x) || !set_shape(base, x.shape)) return nullptr;
-  return std::make_unique<SelectKernel>(request, base, str("NonZero<", device_type(x.dtype), ">"),
+  if (!are_numbers(request) || !set_shape(base, x.shape)) return nullptr;
+  return std::make_unique<SelectKernel>(request, base, str("NonZero<", group_type(x.dtype), ">"),
                                         true);
 }
 
 std::unique_ptr<Kernel> prepare_masked_select(const KernelRequest& request) {
   const Layout &x = request.operands[0], &mask = request.operands[1];
-  const char* const item = info(x.dtype).bits < 8 ? nullptr : unsigned_type(x.dtype);
+  const char* const item = unsigned_type(x.dtype);
   if (!item || mask.dtype != DType::kBool) return nullptr;
   Dims shape = x.shape.size() >= mask.shape.size() ? x.shape : mask.shape;
   for (const Layout* const each : {&x, &mask})

@@ -248,7 +248,7 @@ std::unique_ptr<Kernel> prepare_complex(const KernelRequest& request) {
   const DType part = request.operands[0].dtype, result = request.results[0].dtype;
   const Loop loop = result == DType::kC128 ? &scalar_loop<double, C<double>, 2, Compose>
                                            : &scalar_loop<float, C<float>, 2, Compose>;
-  return elementwise(request, loop, {part, part}, result);
+  return elementwise(request, loop, {part, part}, result, {}, 1, "complex");
 }
 
 std::unique_ptr<Kernel> prepare_complex_part(const KernelRequest& request) {

@@ -179,11 +179,15 @@ std::unique_ptr<Kernel> elementwise(const KernelRequest& request, Loop loop,
 }
 
 std::optional<ElementwiseStep> elementwise_step(const Kernel& kernel) {
+  auto step = any_elementwise_step(kernel);
+  if (!step || is_complex(step->result) || std::ranges::any_of(step->operands, is_complex))
+    return std::nullopt;
+  return step;
+}
+
+std::optional<ElementwiseStep> any_elementwise_step(const Kernel& kernel) {
   const auto* elementwise = dynamic_cast<const ElementwiseKernel*>(&kernel);
-  if (!elementwise || is_complex(elementwise->step().result)) return std::nullopt;
-  for (const DType type : elementwise->step().operands)
-    if (is_complex(type)) return std::nullopt;
-  return elementwise->step();
+  return elementwise ? std::optional(elementwise->step()) : std::nullopt;
 }
 
 namespace {
@@ -194,7 +198,7 @@ std::unique_ptr<Kernel> complex_map(const KernelRequest& request, std::string_vi
   const Loop found = complex_loop(loop, type);
   if (!found) return nullptr;
   return elementwise(request, found, std::vector<DType>(kMaxOperands, type), result, params,
-                     4 * cost);
+                     4 * cost, loop);
 }
 
 }  // namespace

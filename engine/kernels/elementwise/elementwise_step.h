@@ -22,7 +22,10 @@ struct ElementwiseStep {
   int cost = 1;                 ///< per element, in units of an addition
 };
 
-/// The step of a kernel made by `elementwise`; none for other kernels.
+/// The step of a kernel made by `elementwise`; none for other kernels,
+/// and for complex numbers, which fusion groups leave out.
 std::optional<ElementwiseStep> elementwise_step(const Kernel& kernel);
+/// The same with complex numbers, by the names of their loops (complex_loops.cc).
+std::optional<ElementwiseStep> any_elementwise_step(const Kernel& kernel);
 
 }  // namespace paddle::cpu

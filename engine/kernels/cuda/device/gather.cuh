@@ -22,7 +22,7 @@ PADDLE_DEVICE void gather_rows(const GatherArguments& arguments) {
       row = 0;
     }
     Item value = ((const Item*)arguments.table)[row * arguments.width + column];
-    if (row == arguments.padding) value = (Item)0;
+    if (row == arguments.padding) value = Item{};
     ((Item*)arguments.out)[i] = value;
   }
 }

@@ -501,6 +501,12 @@ PADDLE_DEVICE bool signbit(T x) {
   }
 }
 
+/// The imaginary part of a real number.
+template <class T>
+PADDLE_DEVICE T imag(T) {
+  return (T)0;
+}
+
 template <class T>
 PADDLE_DEVICE T where(bool condition, T x, T y) {
   return condition ? x : y;
