@@ -55,7 +55,7 @@ class CudaFaults : public testing::Test {
 
   /// Counts what is alive once nothing that the process may use again is kept.
   FakeCudaObjects alive() const {
-    plant("", 0);
+    plant("", 0, false);
     EXPECT_EQ(device_api(device).trim_pool(device.index, 0), 0);
     FakeCudaObjects out;
     objects(&out);
@@ -95,7 +95,7 @@ TEST_F(CudaFaults, NothingIsLeftAfterAnErrorAtAnyCall) {
     run();
     const uint64_t count = calls(call) - first;
     for (uint64_t n = 0; n < count; ++n) {
-      plant(call, n);
+      plant(call, n, false);
       try {
         EXPECT_EQ(run(), expected) << call << " " << n;
       } catch (const Error& e) {
@@ -111,6 +111,35 @@ TEST_F(CudaFaults, NothingIsLeftAfterAnErrorAtAnyCall) {
   }
   EXPECT_GE(faults, 30);
   EXPECT_GE(errors, faults / 2);
+}
+
+TEST_F(CudaFaults, NothingIsLeftWhereMemoryEndsAtAnyAllocation) {
+  run();
+  const FakeCudaObjects before = alive();
+  int errors = 0;
+  for (const char* const call : {"cuMemAlloc_v2", "cuMemHostAlloc"}) {
+    for (uint64_t n = 0;; ++n) {
+      const uint64_t first = calls(call);
+      plant(call, n, true);
+      bool failed = false;
+      try {
+        run();
+      } catch (const Error& e) {
+        failed = true;
+        EXPECT_EQ(e.code(), ErrorCode::kDevice) << call << " " << n << ": " << e.what();
+        EXPECT_NE(std::string(e.what()).find("memory"), std::string::npos) << e.what();
+        EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos) << e.what();
+      }
+      const bool reached = calls(call) - first > n;
+      EXPECT_EQ(failed, reached) << call << " " << n;
+      errors += failed ? 1 : 0;
+      const FakeCudaObjects after = alive();
+      EXPECT_EQ(after, before) << call << " " << n << ": " << text(after) << ", before "
+                               << text(before);
+      if (!reached) break;
+    }
+  }
+  EXPECT_GE(errors, 4);
 }
 
 }  // namespace

@@ -57,8 +57,10 @@ void write_log() {
 int planted(const char* name) {
   World& all = world();
   const uint64_t call = ++all.calls[name];
-  if (all.planted_call == name && all.planted_after-- == 0) {
-    all.planted_call.clear();
+  if (all.planted_call == name && all.planted_after > 0) {
+    --all.planted_after;
+  } else if (all.planted_call == name) {
+    if (!all.planted_lasts) all.planted_call.clear();
     if (std::strstr(name, "Synchronize")) all.sticky = 999;
     return std::strstr(name, "Alloc") ? kOutOfMemory : 999;
   }
@@ -504,15 +506,20 @@ EXPORT int cuLaunchKernel(FakeFunction* function, unsigned grid_x, unsigned grid
   });
 }
 
-EXPORT void fake_cuda_plant(const char* call, uint64_t after) {
+EXPORT void fake_cuda_plant(const char* call, uint64_t after, bool lasts) {
   const std::lock_guard<std::mutex> guard(lock_of_all());
   world().planted_call = call;
   world().planted_after = after;
+  world().planted_lasts = lasts;
   world().sticky = 0;
 }
 EXPORT uint64_t fake_cuda_calls(const char* call) {
   const std::lock_guard<std::mutex> guard(lock_of_all());
   return world().calls[call];
+}
+EXPORT uint64_t fake_cuda_launches(const char* kernel) {
+  const std::lock_guard<std::mutex> guard(lock_of_all());
+  return world().launches[kernel];
 }
 EXPORT void fake_cuda_objects(FakeCudaObjects* objects) {
   const std::lock_guard<std::mutex> guard(lock_of_all());

@@ -13,11 +13,14 @@ struct FakeCudaObjects {
 };
 
 extern "C" {
-/// Lets a call fail once, after `after` that succeed, and ends the effects of an earlier error.
+/// Lets a call fail after `after` that succeed, once or, if it `lasts`, each time, and ends the
+/// effects of an earlier error.
 /// Calls of a name that does not exist never fail.
-void fake_cuda_plant(const char* call, uint64_t after);
+void fake_cuda_plant(const char* call, uint64_t after, bool lasts);
 /// The number of calls so far.
 uint64_t fake_cuda_calls(const char* call);
+/// The number of launches of kernels of this name so far.
+uint64_t fake_cuda_launches(const char* kernel);
 void fake_cuda_objects(FakeCudaObjects* objects);
 /// For stand-ins of libraries: queues run(data) on a stream, or records it, as a kernel of this
 /// name. `data` is copied. The driver's error, or 0.

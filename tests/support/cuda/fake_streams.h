@@ -93,8 +93,9 @@ struct World {
   std::mt19937_64 random{static_cast<uint64_t>(setting("SEED", 1))};
   std::map<std::string, uint64_t> launches;
   std::map<std::string, uint64_t> calls;
-  std::string planted_call;  ///< fails once after `planted_after` more calls
+  std::string planted_call;  ///< fails after `planted_after` more calls
   uint64_t planted_after = 0;
+  bool planted_lasts = false;  ///< fails at each call then, else once
   FakeCudaObjects live;
   int sticky = 0;      ///< an error of work that ran
   uint64_t clock = 0;  ///< pieces of work that ran
