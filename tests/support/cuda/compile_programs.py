@@ -4,17 +4,21 @@
 compile_programs.py SOURCES DEVICE_TEXTS ARCHITECTURE...
 
 SOURCES is a folder of programs that a run has made (PADDLE_FAKE_CUDA_SOURCES), DEVICE_TEXTS the
-folder engine/kernels/cuda/device, of which instances are compiled besides. Exit status 77 without
-NVRTC."""
+folder engine/kernels/cuda/device, of which instances are compiled besides. Kernels must use no stack
+and spill no registers, and kernels of groups must read and store neighboring elements 16 bytes at a
+time. Exit status 77 without NVRTC."""
 
 import ctypes
+import functools
 import glob
+import multiprocessing
 import os
 import re
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 
 
+@functools.cache
 def find_nvrtc():
     folders = [f for f in os.environ.get("PADDLE_TEST_NVRTC", "").split(":") if f]
     folders += [f for f in os.environ.get("PADDLE_CUDA_LIBRARIES", "").split(":") if f]
@@ -29,7 +33,7 @@ def find_nvrtc():
 
 
 def compile_program(nvrtc, text, architecture):
-    """The status and the log of the compiler and the assembler."""
+    """The status and the log of the compiler and the assembler; for a virtual architecture PTX."""
     program = ctypes.c_void_p()
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernel.cu", 0, None, None)
     options = [f"--gpu-architecture={architecture}", "--std=c++17", "--fmad=false", "--prec-div=true",
@@ -40,8 +44,41 @@ def compile_program(nvrtc, text, architecture):
     nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
     log = ctypes.create_string_buffer(size.value + 1)
     nvrtc.nvrtcGetProgramLog(program, log)
+    ptx = ""
+    if status == 0 and architecture.startswith("compute_"):
+        nvrtc.nvrtcGetPTXSize(program, ctypes.byref(size))
+        out = ctypes.create_string_buffer(size.value)
+        nvrtc.nvrtcGetPTX(program, out)
+        ptx = out.value.decode()
     nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
-    return status, log.value.decode()
+    return status, ptx or log.value.decode()
+
+
+SIZES = {"bool": 1, "int8_t": 1, "uint8_t": 1, "int16_t": 2, "uint16_t": 2, "f16": 2, "bf16": 2, "int32_t": 4,
+         "uint32_t": 4, "float": 4, "int64_t": 8, "uint64_t": 8, "double": 8, "c64": 8, "c128": 16}
+WIDE = r"\.global(?:\.\w+)*\.v(?:4\.[bufs]32|2\.[bufs]64)"
+
+
+def wide_accesses(text):
+    """The 16-byte loads and stores that the wide kernel of a group needs, None without such a kernel."""
+    kernel = re.search(r"PADDLE_KERNEL\(group_wide, Arguments\) \{ \w+<(\d+)>", text)
+    if not kernel:
+        return None
+    types = dict((name, kind) for kind, name in re.findall(r"  (?:const )?(\w+)\* ((?:read|store)\d+);", text))
+    def count(names):
+        return sum(int(kernel[1]) * SIZES[types[name]] // 16 for name in names)
+    loads = re.findall(r"load_pack<kWidth>\(arguments\.(read\d+) \+", text)
+    return count(loads), count(re.findall(r"store_pack<kWidth>\(arguments\.(store\d+) \+", text))
+
+
+def narrow_accesses(text, ptx):
+    """What the wide kernel of a group lacks in its PTX."""
+    loads, stores = wide_accesses(text)
+    body = ptx.split(".entry group_wide(", 1)[1].split(".entry ", 1)[0]
+    found = len(re.findall(r"\bld" + WIDE, body)), len(re.findall(r"\bst" + WIDE, body))
+    if found[0] >= loads and found[1] >= stores:
+        return []
+    return [f"group_wide has {found[0]} loads and {found[1]} stores of 16 bytes, not {loads} and {stores}"]
 
 
 def problems_of(log):
@@ -157,6 +194,21 @@ def template_instances(folder):
     out["edges"] = text("edges") + kernels("EdgeArguments", edges)
     out["sequences"] = text("sequences") + kernels("SequenceArguments", ["sum_lengths", "number_rows"] + [
         call for c, t in floats + [("int64_t", "int64_t")] for call in (f"overlap_frames<{c}, {t}>", f"follow_beams<{t}>")])
+    complex_types = [("c64", "c64"), ("c128", "c128")]
+    out["complex_matmul"] = text("math", "scalar", "complex", "matmul") + kernels("MatmulArguments", [
+        f"matmul_tile<{c}, {t}, {t}, {t}, {t}>" for c, t in complex_types])
+    out["complex_index"] = text("math", "scalar", "complex", "index") + kernels("IndexArguments", [
+        call for c, t in complex_types for call in (
+            f"scatter_along<int64_t, {t}, CombineMul, true>", f"add_slices<int32_t, {t}, {c}>", f"divide_by_counts<{t}>",
+            f"running_folds<{t}, c128, {t}, FoldProd, true>", f"scatter_coordinates<int64_t, {t}, CombineAdd>")])
+    out["complex"] = text("math", "scalar", "complex") + (
+        "struct ComplexArguments { const void *x, *y; void* out; };\n") + "".join(
+        f"PADDLE_KERNEL({name}_{t}, ComplexArguments) {{\n  auto* const out = ({t}*)arguments.out + threadIdx.x;\n"
+        f"  const {t} x = (({t} const*)arguments.x)[threadIdx.x], y = (({t} const*)arguments.y)[threadIdx.x];\n"
+        f"  *out = fn::{name}(x{more});\n}}\n" for t in ("c64", "c128") for name, more in [
+            ("divide", ", y"), ("pow", ", y"), ("round_digits", ", 2.0"), ("scale", ", 2.0, 1.0, 0.5, 0.0")] + [
+            (n, "") for n in ("sqrt", "exp", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
+                              "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "log_sigmoid", "sign")])
     out["select"] = text("select") + kernels("SelectArguments", [
         f"{call}<{which}>" for call in ("count_selected", "store_selected")
         for which in ("NonZero<bf16>", "NonZero<double>", "NonZero<bool>", "Masked<uint16_t>", "Masked<uint64_t>")])
@@ -184,31 +236,38 @@ def template_instances(folder):
     return out
 
 
+def check(job):
+    """What is wrong with a program on an architecture; on a virtual one, with its accesses."""
+    name, text, architecture = job
+    status, log = compile_program(find_nvrtc(), text, architecture)
+    if status:
+        return name, architecture, [line for line in log.splitlines() if "error" in line][:3] or ["failed"]
+    virtual = architecture.startswith("compute_")
+    return name, architecture, narrow_accesses(text, log) if virtual else problems_of(log)
+
+
 def main():
     sources, device_texts, *architectures = sys.argv[1:]
-    nvrtc = find_nvrtc()
-    if nvrtc is None:
+    if find_nvrtc() is None:
         print("NVRTC is not installed: `pip install nvidia-cuda-nvrtc` and name its folder in PADDLE_TEST_NVRTC")
         return 77
     programs = template_instances(device_texts)
     for path in sorted(glob.glob(os.path.join(sources, "*.cu"))):
         programs[os.path.basename(path)] = open(path).read()
-    failed = 0
-
-    def check(job):
-        name, text, architecture = job
-        status, log = compile_program(nvrtc, text, architecture)
-        errors = [line for line in log.splitlines() if "error" in line][:3] if status else problems_of(log)
-        return name, architecture, errors or (["failed"] if status else [])
-
+    wide = [name for name, text in programs.items() if wide_accesses(text)]
     jobs = [(name, text, architecture) for name, text in programs.items() for architecture in architectures]
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+    jobs += [(name, programs[name], architectures[0].replace("sm_", "compute_")) for name in wide]
+    failed = 0
+    # The compiler has a lock for each process.
+    with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
         for name, architecture, errors in pool.map(check, jobs):
             for error in errors:
                 print(f"{name} for {architecture}: {error}")
                 failed += 1
-    print(f"{len(programs)} programs for {', '.join(architectures)}: {failed} problems")
+    print(f"{len(programs)} programs for {', '.join(architectures)}, {len(wide)} of them with kernels of 16-byte accesses: "
+          f"{failed} problems")
     return 1 if failed or not programs else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
