@@ -53,7 +53,7 @@ TEST(CudaGraphs, OutliveTheStreamThatRecordedThem) {
   paddle_graph graph = nullptr;
   ASSERT_EQ(api.end_capture(recording, &graph), 0);
   ASSERT_EQ(api.destroy_stream(recording), 0);
-  // What is released is handed out again.
+  // Released memory is handed out again.
   for (size_t bytes = 256; bytes <= 8192; bytes += 256)
     ASSERT_EQ(api.fill(stream, allocate(bytes), 0xff, bytes), 0);
   ASSERT_EQ(api.fill(stream, result, 0, sizeof(float)), 0);

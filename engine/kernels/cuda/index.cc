@@ -126,9 +126,10 @@ std::unique_ptr<Kernel> prepare_gather_along(const KernelRequest& request) {
 std::unique_ptr<Kernel> prepare_index_select(const KernelRequest& request) {
   const Layout &x = request.operands[0], &index = request.operands[1];
   const char* const item = unsigned_type(x.dtype);
-  if (!item || !are_contiguous(request) || !is_index(index.dtype) || x.shape.empty() ||
-      x.size() == 0)
+  if (!item || !are_contiguous(request) || !is_index(index.dtype) || x.shape.empty())
     return nullptr;
+  if (index.size() == 0) return nothing_to_do();
+  if (x.size() == 0) return nullptr;  // all indices are errors
   const cpu::Rows rows = cpu::Rows::of(x.shape, IndexSelectAttrs(request.attrs).axis);
   IndexArguments base{};
   base.count = request.results[0].size();

@@ -27,7 +27,7 @@ std::string sequence_entry(std::string_view name, const std::string& call) {
 
 std::shared_ptr<Program> sequence_program(const KernelRequest& request,
                                           const std::string& kernels) {
-  return start_program(request, program_text({"sequences"}, kernels));
+  return start_program(request, number_text(request, "sequences", kernels));
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ std::unique_ptr<Kernel> prepare_ragged_rows(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> prepare_overlap_frames(const KernelRequest& request) {
   const Layout &x = request.operands[0], &out = request.results[0];
-  if (!is_plain(x) || x.dtype == DType::kBool) return nullptr;
+  if (!are_numbers(request) || x.dtype == DType::kBool) return nullptr;
   if (out.size() == 0) return nothing_to_do();
   SequenceArguments base{};
   base.length = x.shape.back();
@@ -84,7 +84,7 @@ std::unique_ptr<Kernel> prepare_overlap_frames(const KernelRequest& request) {
   base.size = out.shape.back();
   base.rows = out.size() / base.size;
   base.hop = OverlapFramesAttrs(request.attrs).hop_length;
-  const char* const type = device_type(x.dtype);
+  const char* const type = group_type(x.dtype);
   const char* const compute = compute_name(x.dtype);
   const Entry entry(sequence_program(request, sequence_entry("frames", str("overlap_frames<",
                                                                            compute ? compute : type,

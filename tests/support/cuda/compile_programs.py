@@ -201,6 +201,8 @@ def template_instances(folder):
         call for c, t in complex_types for call in (
             f"scatter_along<int64_t, {t}, CombineMul, true>", f"add_slices<int32_t, {t}, {c}>", f"divide_by_counts<{t}>",
             f"running_folds<{t}, c128, {t}, FoldProd, true>", f"scatter_coordinates<int64_t, {t}, CombineAdd>")])
+    out["complex_sequences"] = text("math", "scalar", "complex", "sequences") + kernels("SequenceArguments", [
+        "overlap_frames<c64, c64>", "overlap_frames<c128, c128>"])
     out["complex"] = text("math", "scalar", "complex") + (
         "struct ComplexArguments { const void *x, *y; void* out; };\n") + "".join(
         f"PADDLE_KERNEL({name}_{t}, ComplexArguments) {{\n  auto* const out = ({t}*)arguments.out + threadIdx.x;\n"

@@ -36,8 +36,8 @@ struct Placed {
   size_t rank = 0;
 };
 
-/// What updates have in common that one kernel can compute: the rule and the types, -1 for absent
-/// operands.
+/// The rule and the types of an update, -1 for absent operands: one kernel can compute updates of
+/// the same kind.
 using UpdateKind = std::pair<const Op*, std::vector<int>>;
 
 UpdateKind kind_of(const Operation& update) {
