@@ -22,7 +22,7 @@ check() {
 kinds=(race undefined)
 if [[ -e "$address" ]]; then kinds+=(address); else echo "the address sanitizer is not installed"; fi
 for kind in "${kinds[@]}"; do
-  for table in ${TABLES:-alignment attention conv norm pool recurrent scan sorting indexing reduction}; do
+  for table in ${TABLES:-alignment attention conv norm pool recurrent scan sorting indexing reduction graph experts ragged sparse decoding complex}; do
     check "$kind" "$table" || { grep -v passed "$folder/out" | head -3; fail "$kind: $table:"; }
   done
 done
