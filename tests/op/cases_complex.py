@@ -184,9 +184,23 @@ def products(t):
     t.add("tensordot", {"x": t.complex(2, 3), "y": t.complex(3, 2), "axes": 1}, torch.tensordot)
 
 
+def corners(t):
+    """Next to poles and branch cuts, on both sides of the cuts, and where squares overflow or vanish; NumPy's values where
+    they are finite."""
+    parts = np.array([0.0, -0.0, 1e-200, -1e-8, 0.3, -0.5, 1.0, -1.0, 1.0000001, 2.5, -3.0, 20.0, -25.0, 1e6, -1e150, 1e300])
+    z = np.empty(parts.size**2, complex)
+    z.real, z.imag = np.repeat(parts, parts.size), np.tile(parts, parts.size)
+    inverse = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh"}
+    for name in ("sqrt", "exp", "expm1", "log", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
+                 "tanh", "asinh", "acosh", "atanh", "abs", "square", "reciprocal"):
+        with np.errstate(all="ignore"):
+            y = getattr(np, inverse.get(name, name))(z)
+        t.values(name, {"x": z[np.isfinite(y)]}, [y[np.isfinite(y)]], rtol=1e-9, atol=1e-12)
+
+
 def main():
     t = Table("complex")
-    for cases in (elementwise, binary, reductions, layouts, products):
+    for cases in (elementwise, binary, reductions, layouts, products, corners):
         cases(t)
     t.write()
 

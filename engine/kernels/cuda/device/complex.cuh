@@ -130,9 +130,11 @@ PADDLE_DEVICE c128 acosh(c128 z) {
   return {::asinh(low.re * high.re + low.im * high.im), 2 * ::atan2(low.im, high.re)};
 }
 PADDLE_DEVICE c128 atanh(c128 z) {
-  const double x = ::fabs(z.re), rest = 1 - x;
-  const double size = 0.25 * ::log1p(4 * x / (rest * rest + z.im * z.im));
-  return {::copysign(size, z.re), 0.5 * ::atan2(2 * z.im, (1 - z.re) * (1 + z.re) - z.im * z.im)};
+  const double x = ::fabs(z.re), y = ::fabs(z.im), rest = 1 - x;
+  // Next to a pole the square of y vanishes.
+  const double size =
+      rest == 0 && y < 1e-150 ? 0.5 * ::log(2 / y) : 0.25 * ::log1p(4 * x / (rest * rest + y * y));
+  return {::copysign(size, z.re), 0.5 * ::atan2(2 * z.im, (1 - z.re) * (1 + z.re) - y * y)};
 }
 
 /// log(1 + z), exact near 0.
