@@ -31,8 +31,7 @@ std::shared_ptr<ErrorSite> length_error(std::string_view op, const char* name, i
 
 std::unique_ptr<Kernel> alignment_kernel(const KernelRequest& request, std::string_view call,
                                          const AlignmentArguments& base, const Sites& sites) {
-  for (const Layout& operand : request.operands)
-    if (!is_plain(operand)) return nullptr;
+  if (!are_plain(request)) return nullptr;
   const char* const type = compute_name(request.operands[0].dtype);
   if (!type || type != device_type(request.operands[0].dtype)) return nullptr;
   if (base.batch == 0) return nothing_to_do();
