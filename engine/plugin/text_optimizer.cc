@@ -62,7 +62,7 @@ class TextUpdate final : public optim::UpdateRule {
               const Tensor& before) const {
     const auto at = assigned.find(name);
     if (at == assigned.end()) return before;
-    const Tensor out = tensor_result(text_->update.owner, at->second);
+    Tensor out = tensor_result(text_->update.owner, at->second);
     if (text(out.shape()) != text(before.shape()))
       fail(ErrorCode::kUsage, text_->update.owner, ": ", name, " becomes ", out.type(),
            ", expected the shape ", text(before.shape()));
