@@ -41,7 +41,7 @@ says "paddle plugin build my_device.c -o my_device.so"
 ok "$plugin" build my_device.c -o my_device.so
 [[ ! -s error ]] || fail "the template of a device has warnings"
 ok "$plugin" check my_device.so --quick --group errors --report report
-says "errors      6       0       0"
+says "errors      7       0       0"
 ok "$plugin" list --plugin my_device.so
 says "devices my_device"
 ok "$bin/paddle-op" run add "x=f32(1,2)" "y=f32(3,4)" --device my_device:1 --no-host-fallback --plugin my_device.so
