@@ -178,8 +178,8 @@ MetricDefinition read_own_metric(const std::string& name, const config::Node& no
     if (!info) {
       const std::string callee = code.sites.empty() ? e.value.text : code.sites[0].callee;
       throw Error(ErrorCode::kConfig,
-                  what + "; '" + callee + "' accumulates nothing" +
-                      did_you_mean(callee, metric_names(true)),
+                  str(what, "; '", callee, "' accumulates nothing",
+                      did_you_mean(callee, metric_names(true))),
                   e.value.location());
     }
     reject_calls_in(*call, info->name);
@@ -492,7 +492,8 @@ BoundMetric bind_metric(const MetricCall& call, const lang::NamedValues& names,
                         const lang::EvaluationOptions& options) {
   BoundMetric bound;
   lang::EvaluationOptions inside = options;
-  inside.functions[call.metric] = [&](std::vector<lang::Value> positional, lang::NamedValues named,
+  inside.functions[call.metric] = [&](const std::vector<lang::Value>& positional,
+                                      const lang::NamedValues& named,
                                       const config::SourcePosition&) {
     bound = bind_arguments(*metrics::find_metric(call.metric), positional, named);
     return lang::Value(int64_t{0});
