@@ -58,7 +58,7 @@ Analysis::Analysis(const ir::Function& function, const PartitionOptions& options
     operations_.push_back({o.get(), has_constant_dims(*o) ? rule_of(*o) : std::nullopt});
   check_rules_used();
   for (const AnalyzedOperation& o : operations_) connect(o);
-  connect_versions();
+  connect_outputs();
   assign_batch();
   assign_settled();
   assign_experts();
@@ -160,16 +160,22 @@ void Analysis::connect(const AnalyzedOperation& analyzed) {
   visit(o.results, rule.results);
 }
 
-/// The new version of a parameter or state is placed as the old one.
-void Analysis::connect_versions() {
+void Analysis::connect_output(size_t output, size_t input) {
+  const std::vector<AtomList>&from = dims_.at(function_.body.arguments.at(input)),
+        &to = dims_.at(function_.body.results.at(output));
+  for (size_t d = 0; d < std::min(from.size(), to.size()); ++d) atoms_.unify(from[d], to[d]);
+}
+
+/// The new version of a parameter or state is placed as the old one, and other outputs as the
+/// options say.
+void Analysis::connect_outputs() {
   for (size_t i = 0; i < function_.outputs.size(); ++i)
     for (size_t j = 0; j < function_.inputs.size(); ++j) {
       const ir::Port &out = function_.outputs[i], &in = function_.inputs[j];
-      if (out.kind == ir::PortKind::kValue || out.kind != in.kind || out.name != in.name) continue;
-      const std::vector<AtomList>&from = dims_.at(function_.body.arguments[j]),
-            &to = dims_.at(function_.body.results[i]);
-      for (size_t d = 0; d < std::min(from.size(), to.size()); ++d) atoms_.unify(from[d], to[d]);
+      if (out.kind != ir::PortKind::kValue && out.kind == in.kind && out.name == in.name)
+        connect_output(i, j);
     }
+  for (const auto& [output, input] : options_.outputs_like_inputs) connect_output(output, input);
 }
 
 void Analysis::assign_batch() {

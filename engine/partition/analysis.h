@@ -45,7 +45,8 @@ class Analysis {
   void check_rules_used() const;
   void add_value(const ir::Value& value, const Placement* seed);
   void connect(const AnalyzedOperation& analyzed);
-  void connect_versions();
+  void connect_output(size_t output, size_t input);
+  void connect_outputs();
   void assign_batch();
   void assign_settled();
   /// The experts of weights, over the axis `expert`.

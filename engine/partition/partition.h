@@ -15,6 +15,8 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "ir/module.h"
 #include "partition/layout.h"
@@ -43,6 +45,9 @@ struct PartitionOptions {
   /// Outputs, by number, of which each rank keeps the rows of its part of the batch: those of a
   /// group either all or, if one of them has no such rows, none. Other outputs are whole.
   std::vector<std::vector<size_t>> row_outputs;
+  /// Outputs, by number, that are split as inputs of the same shape are, whatever computes them: a
+  /// gradient may be a constant, which no operation connects to the batch.
+  std::vector<std::pair<size_t, size_t>> outputs_like_inputs;
   std::vector<PlaceRule> place;  ///< the first match decides
   std::vector<OperationRule> rules;
   /// Splits what parameters and states store over the axis `data`, besides other splits.

@@ -173,6 +173,32 @@ TEST(Partition, GroupsOfOutputsStayPartsOfTheBatch) {
   EXPECT_EQ(results[5]->type.text(), "float32[5, 3]");
 }
 
+// No operation connects a constant to the batch; an output of it that is split as an input is has
+// the rows of this rank.
+TEST(Partition, ConstantOutputsAreSplitAsTheInputsThatTheyAreFor) {
+  const std::string text = R"(module 'm' {
+  func 'f'(
+      %0 : float32[5, 3] 'x') {
+    %1 = mean(%0) : float32[]
+    %2 = full() {shape = [5, 3], fill_value = 0.1, dtype = float32} : float32[5, 3]
+    return %1 'loss', %2 'gradient', %2 'whole'
+  }
+}
+)";
+  runtime::register_backends();
+  const ir::Module module = ir::parse(text, "test.ir");
+  PartitionOptions options = mesh(2, 1, 1);
+  options.row_outputs = {{1}};
+  EXPECT_EQ(partition(*module.functions[0], options).outputs[1], Placement{});
+  options.outputs_like_inputs = {{1, 0}};
+  const Partitioned local = partition(*module.functions[0], options);
+  const Placement rows = {{.axis = 0, .dim = 0, .outer = 1, .units = 5}};
+  EXPECT_EQ(local.outputs[1], rows);
+  const auto& results = local.function->body.results;
+  EXPECT_EQ(results[1]->type.text(), "float32[3, 3]");  // rows 2 to 4
+  EXPECT_EQ(results[2]->type.text(), "float32[5, 3]");
+}
+
 // With storage in parts over data a gradient is summed in parts, and only the part is updated. A
 // small one is summed whole.
 TEST(Partition, GradientsAreScatteredWhereTheyAreStoredInParts) {

@@ -36,8 +36,12 @@ void StepCompiler::partition(CompiledFunction& c) {
     for (size_t i = 0; i < size; ++i) group.push_back(at++);
   }
   const size_t metrics = options.row_outputs.size();
-  for (const GradientPort& each : c.gradients)
-    options.row_outputs.push_back({static_cast<size_t>(each.output)});
+  for (const GradientPort& each : c.gradients) {
+    const auto output = static_cast<size_t>(each.output);
+    options.row_outputs.push_back({output});
+    options.outputs_like_inputs.emplace_back(output,
+                                             static_cast<size_t>(c.lookups[each.lookup].rows));
+  }
   if (context_.options.observe.stage) context_.options.observe.stage(*c.function, "logical");
   partition::Partitioned parted = partition::partition(*c.function, options);
   // All ranks make the same choice, as their exchanges must have one order.

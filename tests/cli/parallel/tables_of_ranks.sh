@@ -101,6 +101,49 @@ same sums parts
 run parts2 "$train" sums.yaml train.accumulate=3 parallel.data=2 --simulate 2
 same sums parts2
 
+# Gradients of which no value of the batch is a part, the same value for two lookups.
+cat > constant.yaml <<'Y'
+model:
+  name: net
+  inputs: {a: "uint64[batch]", b: "uint64[batch]"}
+  model: |
+    rows = sparse_embedding(a, 8, name="user", weight_init=zeros)
+    same = sparse_embedding(b, 8, name="item", weight_init=zeros)
+  outputs: [rows, same]
+loss: sum(rows) + sum(same)
+optimizer: {name: sgd, lr: 1}
+data:
+  batch_size: 64
+  train:
+    kind: csv
+    path: rows.csv
+    fields:
+      - {name: a, columns: a, scalar: true, dtype: uint64}
+      - {name: b, columns: b, scalar: true, dtype: uint64}
+train: {epochs: 2, log_every: 1, checkpoint_every: 1 epochs}
+Y
+run constant "$train" constant.yaml
+for n in 2 3; do
+  run "constant$n" "$train" constant.yaml parallel.data="$n" --simulate "$n"
+  same constant "constant$n"
+done
+run constant-process "$launch" -n 2 paddle-train constant.yaml parallel.data=2
+same constant constant-process
+python3 - <<'P' || fail "rows of constant gradients are not minus the counts of their keys"
+import collections, csv, json, struct
+data = open("constant2/model/model.safetensors", "rb").read()
+size = 8 + struct.unpack("<Q", data[:8])[0]
+header = json.loads(data[8:size])
+def values(name, letter):
+    begin, end = header[name]["data_offsets"]
+    return struct.unpack(f"<{(end - begin) // struct.calcsize(letter)}{letter}", data[size + begin : size + end])
+for table, column in (("user", "a"), ("item", "b")):
+    counts = collections.Counter(int(row[column]) for row in csv.DictReader(open("rows.csv")))
+    keys, weights = values(f"{table}.keys", "Q"), values(f"{table}.weight", "f")
+    assert {k: weights[8 * i : 8 * i + 8] for i, k in enumerate(keys)} == {k: (-2.0 * n,) * 8 for k, n in counts.items()}
+P
+run mean "$train" constant.yaml loss="mean(rows)" parallel.data=2 --simulate 2
+
 # Killed, and continued by another number of ranks.
 cp -r sums killed
 rm -r killed/model killed/checkpoints/latest
