@@ -354,6 +354,28 @@ std::shared_ptr<comm::Transport> join_run(const comm::Membership& membership,
   return comm::join(membership, options);
 }
 
+void check_replay(const cli::ReplayOfRun& replay, const std::string& resume,
+                  const train::TrainOptions& options) {
+  if (replay.run.empty()) {
+    if (replay.from > 0 || replay.checks)
+      fail(ErrorCode::kUsage, "--from and --check are for --replay RUN");
+    return;
+  }
+  if (!resume.empty() || options.benchmark > 0 || options.eager)
+    fail(ErrorCode::kUsage, "--replay cannot be given with ",
+         !resume.empty()         ? "--resume"
+         : options.benchmark > 0 ? "--benchmark"
+                                 : "--eager");
+  if (options.until_share > 0)
+    fail(ErrorCode::kUsage, "--until: with --replay a step is expected, such as 400");
+}
+
+std::string folder_of_run(const std::string& output, const cli::ReplayOfRun& replay,
+                          const train::RunConfig& config) {
+  if (!output.empty()) return output;
+  return replay.run.empty() ? "runs/" + config.name : replay.run + "-replay";
+}
+
 /// The launcher has started the run again: it continues from its last checkpoint, or starts over
 /// where it had none.
 void continue_after_restart(train::TrainOptions& options) {
@@ -374,12 +396,19 @@ int run_train(int argc, char** argv) {
   bool only_data = false, dump_config = false, origin = false, finds_nonfinite = false,
        checks_numerics = false;
   int simulated = 1, servers = 0;
+  cli::ReplayOfRun replay;
   app.add_option("CONFIG", arguments, "the config, then key=value overrides");
   app.add_option("-o,--output", output, "run folder (default: runs/<config name>)");
   app.add_option("--resume", resume, "continue from the newest checkpoint of this run folder");
   app.add_option("--until", until,
                  "evaluate and end after this step, or this share of the steps (25%); --resume "
                  "continues");
+  app.add_option("--replay", replay.run,
+                 "repeat this asynchronous run, bit for bit, up to its end or --until");
+  app.add_option("--from", replay.from, "with --replay: from the checkpoint of this step")
+      ->check(cli::in_range(int64_t{0}, int64_t{1} << 40));
+  app.add_flag("--check", replay.checks,
+               "with --replay: compare what each message holds, by digests");
   app.add_flag("--overwrite", options.overwrite, "replace a run that is in the output folder");
   app.add_flag("--eager", options.eager, "run operation by operation, without compiling the step");
   app.add_flag("--dry-run", job.dry_run,
@@ -420,6 +449,7 @@ int run_train(int argc, char** argv) {
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   restart_with_short_spin_waits(argv);
   if (!until.empty()) set_until(until, options);
+  check_replay(replay, resume, options);
   if (!resume.empty() && options.overwrite)
     fail(ErrorCode::kUsage, "--resume continues a run; --overwrite would replace it");
   if (!resume.empty() && !output.empty() && !is_same_path(resume, output))
@@ -446,6 +476,8 @@ int run_train(int argc, char** argv) {
   try {
     if (arguments.empty() && !resume.empty())
       config_path = train::config_of_run(resume);
+    else if (arguments.empty() && !replay.run.empty())
+      config_path = train::config_of_run(replay.run);
     else if (arguments.size() == 1)
       config_path = arguments[0];
     else if (arguments.empty())
@@ -456,14 +488,15 @@ int run_train(int argc, char** argv) {
     const Phase phase("reading the config");
     overrides = cli::with_model_files(config_path, std::move(overrides));
     config = train::read_config(config_path, overrides);
+    if (!replay.run.empty())
+      cli::use_replay(config, options, replay,
+                      is_server ? 0 : std::max(membership.size, simulated));
   } catch (const Error&) {
     wrong = std::current_exception();
   }
   if (is_server) {
     if (wrong) std::rethrow_exception(wrong);
-    const std::string run = !resume.empty()  ? resume
-                            : output.empty() ? "runs/" + config.name
-                                             : output;
+    const std::string run = !resume.empty() ? resume : folder_of_run(output, replay, config);
     cli::ServeOptions serve;
     serve.stays = place->source == "PADDLE_SERVERS";
     const char* const insecure = std::getenv("PADDLE_INSECURE_NETWORK");
@@ -496,7 +529,7 @@ int run_train(int argc, char** argv) {
                               ? config.threads
                               : std::max(1, available_cores() / membership.local_size));
   options.resume = !resume.empty();
-  options.output = options.resume ? resume : output.empty() ? "runs/" + config.name : output;
+  options.output = options.resume ? resume : folder_of_run(output, replay, config);
   if (membership.attempt > 0) continue_after_restart(options);
   options.dry_run = job.dry_run && options.benchmark == 0;
   if (place) {

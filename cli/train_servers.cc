@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/files.h"
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "base/text.h"
@@ -10,6 +11,7 @@
 #include "comm/rendezvous.h"
 #include "common.h"
 #include "ps/sockets.h"
+#include "train/runs/run_folder.h"
 
 namespace paddle::cli {
 namespace {
@@ -38,6 +40,39 @@ void use_servers(train::RunConfig& config, int servers) {
   if (section.lane_count() < servers)
     fail(ErrorCode::kUsage, "parameter_server.lanes: ", section.lanes, " lanes are too few for ",
          servers, " servers");
+}
+
+void use_replay(train::RunConfig& config, train::TrainOptions& options, const ReplayOfRun& replay,
+                int workers) {
+  train::TrainOptions::Replay& of_run = options.replay.emplace();
+  of_run.run = replay.run;
+  if (replay.from > 0) {
+    of_run.checkpoint = join_path(replay.run, str("checkpoints/", replay.from));
+    if (!is_directory(of_run.checkpoint))
+      fail(ErrorCode::kUsage, "--from: ", of_run.checkpoint, ": there is no such checkpoint");
+    options.fitted = train::fitted_of_checkpoint(of_run.checkpoint);
+  }
+  std::optional<int64_t> until;
+  if (options.until_step > 0) until = options.until_step;
+  const ps::RecordedOrder order = ps::read_order(replay.run, replay.from, until);
+  if (workers > 0 && workers != order.workers)
+    fail(ErrorCode::kUsage, "--replay: ", replay.run, " is a run of ", order.workers,
+         " workers, this one has ", workers, "; expected --simulate ", order.workers,
+         " or paddle-launch -n ", order.workers);
+  if (!order.has_ended && !until)
+    print_note(
+        str(replay.run, ": the run did not end; it is repeated up to step ", order.last_step));
+  train::ParameterServer& section = config.parameter_server;
+  section.on_servers = true;
+  section.lanes = order.lanes;
+  section.durability = ps::Durability::kNone;
+  section.updates.order_log = true;
+  section.replay = {.folder = join_path(replay.run, ps::kOrderFolder),
+                    .from = replay.from,
+                    .until = order.last_step,
+                    .checks_digests = replay.checks};
+  options.until_step = order.last_step;
+  of_run.fences = order.fences;
 }
 
 int serve_tables(train::RunConfig config, const std::string& output, const ps::ServersPlace& place,

@@ -5,6 +5,7 @@
 
 #include "ps/environment.h"
 #include "train/job/servers.h"
+#include "train/job/trainer.h"
 
 namespace paddle::cli {
 
@@ -22,6 +23,17 @@ int serve_tables(train::RunConfig config, const std::string& output, const ps::S
 
 /// Lets the config keep rows on this number of servers. kUsage if there are fewer lanes.
 void use_servers(train::RunConfig& config, int servers);
+
+/// A run that is repeated.
+struct ReplayOfRun {
+  std::string run = {};
+  int64_t from = 0;  ///< the step of a checkpoint of it; 0: its beginning
+  bool checks = false;
+};
+/// Lets a run of `workers` repeat that one up to `until` (0: its end), as its config says. kUsage
+/// if it cannot be repeated.
+void use_replay(train::RunConfig& config, train::TrainOptions& options, const ReplayOfRun& replay,
+                int workers);
 
 /// How workers reach the servers that the environment states.
 train::ServersOfRun servers_of(const ps::ServersPlace& place);

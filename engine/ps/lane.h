@@ -1,9 +1,12 @@
 #pragma once
 // A lane: some shards of every table, as a state machine without input and output. Messages of
-// workers go in, answers come out. What changes rows is an event with a number, which counts from
-// 1 and is the same for all workers and lanes; it happens when all workers have sent their
-// messages for it, in an order that does not depend on when they arrive. So a lane's state is a
-// function of what the workers have computed.
+// workers go in, answers come out. What changes rows is an event; each worker counts those that it
+// takes part in from 1. Those of all workers happen when all have sent their messages for it, in
+// an order that does not depend on when they arrive. If all events are of this kind (Mode::kSync),
+// a lane's state is a function of what the workers have computed. In asynchronous runs the
+// gradients of a worker are an event of its own, and the state also depends on the order of these
+// events and of the reads between them, which the lane writes down and can repeat
+// (ps/order_log.h).
 //
 // Events are written to the log (ps/lane_log.h) before they are answered. A worker sends what was
 // not answered again after its connection was lost: messages of an event that has happened change
@@ -19,6 +22,8 @@
 #include "ps/lane_log.h"
 #include "ps/merge.h"
 #include "ps/message.h"
+#include "ps/order_log.h"
+#include "ps/updates.h"
 
 namespace paddle::ps {
 
@@ -29,6 +34,14 @@ using TableOpener =
 /// The sections of the config that are about tables. Those of workers and servers must be equal.
 using TableSettings = std::vector<std::pair<std::string, std::string>>;
 
+/// A run whose order of messages is repeated.
+struct ReplayOptions {
+  std::string folder = {};  ///< with its order, kOrderFolder of the run
+  int64_t from = 0;         ///< the step at which it begins
+  std::optional<int64_t> until = {};
+  bool checks_digests = false;
+};
+
 struct LaneOptions {
   int lane = 0, lanes = 1;
   TableOpener open = {};
@@ -37,6 +50,10 @@ struct LaneOptions {
   std::string output = {};
   std::string log_folder = {};  ///< of this lane; "": no log
   bool syncs_log = false;       ///< to the disk, for each event
+  UpdateOptions updates = {};
+  std::string order_folder = {};  ///< for the order of messages; "": none is written
+  /// The order in which messages are taken; nothing: as they come.
+  std::optional<ReplayOptions> replay = {};
   /// The log is replaced by a snapshot when it is larger than the last one and this.
   uint64_t min_log_bytes = uint64_t{256} << 20;
 };
@@ -50,7 +67,8 @@ class Lane {
 
   /// The run of the workers; 0: none yet.
   uint64_t session() const { return state_.session; }
-  uint64_t events() const { return state_.events; }
+  /// Those that a worker has taken part in.
+  uint64_t events(int worker) const { return state_.events.at(static_cast<size_t>(worker)); }
   /// Why the state of the log could not be restored; "": it was, or there was none.
   const std::string& problem() const { return problem_; }
   /// Forgets all, for another run.
@@ -64,7 +82,7 @@ class Lane {
   void take(Message message, Answers& answers);
   /// A worker has ended: others that wait for it get an error.
   void end_worker(int worker, Answers& answers);
-  /// Removes the log: the run has ended.
+  /// The run has ended: removes the log, and ends the order of messages.
   void end();
 
  private:
@@ -94,8 +112,14 @@ class Lane {
   };
   /// Without the tables.
   struct State {
-    uint64_t session = 0, events = 0, adds = 0;
+    uint64_t session = 0, adds = 0;
     int workers = 0;
+    std::vector<uint64_t> events;  ///< by worker
+    std::vector<int64_t> steps;    ///< by worker: of its last gradients
+    /// Where the order of messages begins (-1: there is none), its updates, and the last event.
+    int64_t order_start = -1;
+    uint64_t ordered = 0;
+    OrderEntry last_ordered = {};
     bool is_loading = false;
     int sweeps = 0;                  ///< updates that are left of a removal
     std::vector<std::byte> removed;  ///< the answer to the last kFinish
@@ -108,6 +132,8 @@ class Lane {
   bool observes(const Entry& entry) const { return entry.table->spec().policy.observes(); }
   Entry& entry(uint32_t table);
   Message answer_to(const Message& message, Kind kind, std::vector<std::byte> body = {}) const;
+  /// Whether the message is about the next event of its worker; else it is about an earlier one.
+  bool is_next_event(const Message& message) const;
   /// Whether the message could be handled; false: later.
   bool handle(Message& message, Answers& answers);
   void handle_deferred(Answers& answers);
@@ -117,7 +143,8 @@ class Lane {
   Message rows_for(const Message& message);
   void push(Message& message);
   bool has_all_pushed() const;
-  void merge_pushed();
+  /// Those of workers [first, last).
+  void merge_pushed(size_t first, size_t last);
   /// By table and shard of this lane.
   std::vector<double> merged_squares() const;
   Message sums(const Message& message, const std::vector<double>& squares) const;
@@ -125,16 +152,44 @@ class Lane {
   void add_contents(const Message& message, Answers& answers);
   Message saved(const Message& message);
   // Events: the log has them in the form in which they are executed.
-  void happen(Kind kind, std::vector<std::byte> body);
+  bool is_sync() const { return options_.updates.is_sync(); }
+  // As `handle`.
+  bool ask(const Message& message, Answers& answers);
+  bool add_squares_of(const Message& message, Answers& answers);
+  /// An update of a worker, or of all.
+  bool update(const Message& message, Answers& answers);
+  /// An event that all workers reach; false: not yet.
+  bool arrive(const Message& message, Answers& answers);
+  void happen(Kind kind, const std::vector<std::byte>& body);
   void execute(Kind kind, std::span<const std::byte> body);
   std::vector<std::byte> update_event(const Message& message);
-  void execute_update(BodyReader body);
+  void execute_update(BodyReader body, uint32_t worker);
   void sweep(int shards);
   void restore();
+  void restore_state(SnapshotReader& in);
   void write_snapshot();
+  // The order of messages, of asynchronous runs (lane_order.cc).
+  static OrderEntry ordered(OrderKind kind, uint32_t worker, int64_t step);
+  static int64_t step_of_update(std::span<const std::byte> body);
+  /// Whether rows for a step would be too old.
+  bool is_too_early(int64_t step) const;
+  /// Whether a message may be taken now.
+  bool is_turn(const OrderEntry& entry);
+  /// It was taken, with these bytes.
+  void note_turn(const OrderEntry& entry, std::span<const std::byte> bytes);
+  void note_fence(int64_t step);
+  /// A worker has arrived at a fence.
+  void check_fence(uint32_t worker, int64_t step) const;
+  /// Takes digests and restarts, which come with no message, from the replay.
+  void pass_marks();
+  OrderHeader order_header() const;
+  void reopen_order();
 
   LaneOptions options_;
   std::optional<LaneLog> log_;
+  std::optional<OrderLog> order_;
+  std::optional<OrderReader> replay_;
+  std::optional<int64_t> replayed_fence_;  ///< the last one
   std::string problem_;
   State state_;
   std::vector<Entry> tables_;

@@ -15,9 +15,16 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/error.h"
 #include "tables/segments.h"
 
 namespace paddle::ps {
+
+/// The sender of a message that makes no sense is at fault.
+template <class... Parts>
+[[noreturn]] void reject_message(const Parts&... parts) {
+  fail(ErrorCode::kPeer, "tables: ", parts...);
+}
 
 enum class Kind : uint16_t {
   kHello = 1,  ///< of a server, when a worker has connected: its state
@@ -29,6 +36,7 @@ enum class Kind : uint16_t {
   kSums,
   kUpdate,  ///< the event itself; answered by kDone, when it is in the log
   kDone,
+  kFence,   ///< all workers wait for each other; only of asynchronous runs
   kDay,     ///< the end of a day
   kFinish,  ///< ends the removal of rows; answered by kRemoved
   kRemoved,

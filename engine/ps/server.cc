@@ -11,6 +11,12 @@
 
 namespace paddle::ps {
 
+std::string UpdateOptions::text() const {
+  if (is_sync()) return "sync";
+  return str("async, staleness ", staleness ? std::to_string(*staleness) : "none", ", order_log ",
+             order_log ? "true" : "false");
+}
+
 std::string WorkerPlace::text() const {
   return str("tables ", worker, " ", workers, " ", session, " ", servers, " ", lanes);
 }
@@ -58,6 +64,10 @@ Server::Server(ServerOptions options)
     each.open = options_.open;
     each.settings = options_.settings;
     each.output = options_.output;
+    each.updates = options_.updates;
+    each.replay = options_.replay;
+    if (!options_.updates.is_sync() && options_.updates.order_log)
+      each.order_folder = (std::filesystem::path(options_.output) / kOrderFolder).string();
     each.syncs_log = options_.durability == Durability::kMachine;
     if (options_.durability != Durability::kNone)
       each.log_folder =
@@ -94,7 +104,7 @@ Message Server::begin_worker(const WorkerPlace& place) {
   is_over_ = false;
   ended_[static_cast<size_t>(place.worker)] = 0;
   BodyWriter out;
-  for (const Lane& lane : lanes_) out.add(lane.events());
+  for (const Lane& lane : lanes_) out.add(lane.events(place.worker));
   return {.kind = Kind::kHello,
           .lane = static_cast<uint32_t>(range_.first),
           .worker = static_cast<uint32_t>(place.worker),

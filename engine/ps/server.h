@@ -28,6 +28,9 @@ struct ServerOptions {
   /// The folder of the run, where workers let tables be saved, and logs are.
   std::string output = {};
   Durability durability = Durability::kProcess;
+  UpdateOptions updates = {};
+  /// A run whose order of messages is repeated.
+  std::optional<ReplayOptions> replay = {};
 };
 
 /// The logs of the lanes, in the folder of a run.

@@ -153,6 +153,7 @@ class Worker {
     for (int lane = 0; lane < client_->lanes(); ++lane) {
       ps::BodyWriter out;
       out.add(client_->events());
+      out.add<int64_t>(0);
       out.add<uint32_t>(0);
       out.add<uint8_t>(1);
       out.add_list(std::span<const uint64_t>(by_lane_[static_cast<size_t>(lane)]));

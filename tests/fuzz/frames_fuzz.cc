@@ -1,5 +1,6 @@
 // Bytes that reach a server of tables from a worker that has been admitted: as they are, or, for an
-// odd first byte, as the bodies of messages with right checksums, so that lanes read them.
+// odd first byte, as the bodies of messages with right checksums, so that lanes read them. The
+// second bit of the byte makes the run an asynchronous one.
 
 #include <algorithm>
 #include <functional>
@@ -16,7 +17,7 @@ namespace {
 
 using namespace paddle;
 
-ps::Server make_server() {
+ps::Server make_server(ps::Mode mode) {
   optim::OptimizerOptions options;
   options.rule = optim::make_rule("adagrad");
   options.lr = 1;
@@ -27,6 +28,7 @@ ps::Server make_server() {
   ps::ServerOptions out;
   out.lanes = 2;
   out.durability = ps::Durability::kNone;
+  out.updates = {.mode = mode, .staleness = 1};
   static const ScratchFolder folder;
   out.output = folder.path();
   out.open = [rule](program::TableSpec declared,
@@ -82,7 +84,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const bool is_framed = data[0] % 2 != 0;
   const std::vector<std::byte> frames = is_framed ? framed(bytes) : std::vector<std::byte>();
   if (is_framed) bytes = frames;
-  ps::Server server = make_server();
+  ps::Server server = make_server(data[0] & 2 ? ps::Mode::kAsync : ps::Mode::kSync);
   // A table, so that messages are about one.
   const program::TableSpec spec{.path = "t",
                                 .width = 2,

@@ -902,18 +902,19 @@ def graph_files():
 # ---- frames of tables ----------------------------------------------------------------------------
 
 
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
 def frame_files():
     """An odd first byte and messages, or an even one and frames; see frames_fuzz.cc."""
-    OPEN, ASK, PUSH, SQUARES, UPDATE, DAY, FINISH, MARK, LOAD, ADD, LOADED, COUNT, CONTENT, SAVE, BYE = (
-        2, 3, 5, 6, 8, 10, 11, 13, 14, 15, 17, 18, 20, 22, 24)
-
-    def crc32c(data):
-        crc = 0xFFFFFFFF
-        for byte in data:
-            crc ^= byte
-            for _ in range(8):
-                crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
-        return crc ^ 0xFFFFFFFF
+    OPEN, ASK, PUSH, SQUARES, UPDATE, FENCE, DAY, FINISH, MARK, LOAD, ADD, LOADED, COUNT, CONTENT, SAVE, BYE = (
+        2, 3, 5, 6, 8, 10, 11, 12, 14, 15, 16, 18, 19, 21, 23, 25)
 
     def frame(kind, body=b"", flags=0, length=None, sequence=1, magic=b"PPS1"):
         head = magic + struct.pack("<HHIIIQII", kind, flags, 0, 0, 0, sequence, 0, len(body) if length is None else length)
@@ -926,7 +927,7 @@ def frame_files():
     for key in range(20):
         keys[mix64(key) >> 63].append(key)
     push = struct.pack("<IBQQ4Q", 0, 1, 2, 4, *keys[0][:4]) + struct.pack("<4f", 1, 2, 3, 4) + struct.pack("<6d", 1, 1, 0, 2, 2, 1)
-    ask = struct.pack("<QIBQ3Q", 0, 0, 1, 3, *keys[0][:3])
+    ask = struct.pack("<QqIBQ3Q", 0, 1, 0, 1, 3, *keys[0][:3])
     update = struct.pack("<dqqBdId", 0.1, 1, 0, 1, 2.0, 0, 0.5)
     step = b"".join(message(kind, body, worker=worker) for kind, body in ((ASK, ask), (PUSH, push), (SQUARES, b""), (UPDATE, update))
                     for worker in (0, 1))
@@ -934,18 +935,44 @@ def frame_files():
                + struct.pack("<QQ", 0, 0))
     files = struct.pack("<QB", 0, 0) + struct.pack("<q", 1) + struct.pack("<Q", 4) + b"save"
     yield "step", b"\x01" + step + message(COUNT, struct.pack("<Q", 1)) + message(CONTENT, struct.pack("<QBB", 1, 0, 1))
+    fences = b"".join(message(FENCE, struct.pack("<q", 0), worker=worker) for worker in (0, 1))
+    own = b"".join(message(kind, body, worker=worker, sequence=number) for kind, body, number in ((ASK, ask, 1), (PUSH, push, 2), (UPDATE, update, 2))
+                   for worker in (1, 0))
+    yield "async", b"\x03" + fences + own + b"".join(message(FENCE, struct.pack("<q", 1), worker=worker, sequence=3) for worker in (0, 1))
+    yield "async-step", b"\x03" + fences + message(ASK, struct.pack("<Qq", 0, -5)) + message(FENCE, struct.pack("<q", HUGE >> 1), sequence=2)
     yield "day", b"\x01" + step + b"".join(message(kind, body, worker=worker, sequence=number)
         for number, kind, body in ((2, DAY, struct.pack("<q", 9)), (3, FINISH, b""), (3, MARK, struct.pack("<I", 0))) for worker in (0, 1))
     yield "load", b"\x01" + b"".join(message(LOAD, struct.pack("<Q", 5), worker=worker) for worker in (0, 1)) + message(
         ADD, struct.pack("<IB", 0, 0) + content) + b"".join(message(LOADED, worker=worker, sequence=2) for worker in (0, 1))
     yield "save", b"\x01" + message(SAVE, files) + message(SAVE, files[:-4] + b"../x") + message(BYE) + message(BYE, worker=1)
-    yield "lists", b"\x01" + message(ASK, struct.pack("<QIBQ", 0, 0, 1, HUGE)) + message(PUSH, struct.pack("<IBQQ", 0, 1, HUGE, 1)) + message(
+    yield "lists", b"\x01" + message(ASK, struct.pack("<QqIBQ", 0, 0, 0, 1, HUGE)) + message(PUSH, struct.pack("<IBQQ", 0, 1, HUGE, 1)) + message(
         OPEN, b"\xff" * 80)
     yield "frames", b"\x00" + frame(ASK, ask) + frame(PUSH, push, flags=1) + frame(PUSH, b"") + frame(BYE)
     yield "long", b"\x00" + frame(ASK, ask, length=0x7FFFFFFF)
     yield "kind", b"\x00" + frame(999) + frame(ASK, flags=6)
     yield "magic", b"\x00" + frame(ASK, magic=b"PPS9")
     yield "checksum", b"\x00" + frame(ASK, ask)[:-1] + b"\x00"
+
+
+# ---- orders of messages --------------------------------------------------------------------------
+
+
+def order_files():
+    """An even first byte and a file, or an odd one and entries that a log writes; see order_fuzz.cc."""
+    PULL, PUSH, EXCHANGE, FENCE, RESTART, DIGEST, CHECK, END = range(1, 9)
+
+    def entry(kind, worker=0, step=0):
+        return struct.pack("<Q", kind | worker << 4 | step << 24)
+
+    header = struct.pack("<QqQiii", 0x31726F7372646470, 0, 7, 0, 1, 2)
+    whole = header + struct.pack("<I", crc32c(header)) + entry(FENCE) + entry(CHECK, 0, crc32c(entry(FENCE)))
+    steps = entry(PULL, 0, 1) + entry(PUSH, 1, 1) + entry(RESTART) + entry(PULL, 0, 1) + entry(PUSH, 0, 1) + entry(FENCE, 0, 1)
+    yield "file", b"\x00" + whole + steps + entry(CHECK, 0, crc32c(steps)) + entry(END)
+    yield "cut", b"\x00" + whole + entry(PULL)[:3]
+    yield "check", b"\x00" + whole + entry(CHECK, 5, 1)
+    yield "header", b"\x00" + whole[:12] + b"\xff" + whole[13:]
+    yield "entries", b"\x05" + steps + entry(PULL, 1, 2) + entry(FENCE, 0, 2) + entry(END)
+    yield "late", b"\x09" + entry(PUSH, 1, 2**40 - 1) * 3 + entry(FENCE, 0, 2**39) + entry(DIGEST)
 
 
 def main():
@@ -957,7 +984,7 @@ def main():
                            ("program", program_files()), ("rules", rule_files()), ("http", list(http_files())),
                            ("rendezvous", list(rendezvous_files())), ("plugin", list(plugin_files())),
                            ("segments", list(segment_files())), ("graph", list(graph_files())),
-                           ("frames", list(frame_files()))):
+                           ("frames", list(frame_files())), ("order", list(order_files()))):
         os.makedirs(os.path.join(folder, subject), exist_ok=True)
         for name, content in files:
             with open(os.path.join(folder, subject, name), "wb") as f:

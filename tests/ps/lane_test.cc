@@ -169,7 +169,7 @@ TEST(Lane, CountsEachPushOnceThroughLossAndKills) {
     SimulatedRun run((fs::path(scratch.path()) / "lane-0").string(), seed);
     for (int step = 0; step < 60; ++step) run.step();
     run.check();
-    EXPECT_EQ(run.lane().events(), run.event());
+    EXPECT_EQ(run.lane().events(0), run.event());
   }
 }
 
@@ -190,7 +190,7 @@ TEST(Lane, ALogThatWasCutOffIsContinuedAndADamagedOneIsNamed) {
     std::ofstream(log, std::ios::app) << "half a record";
     const Lane lane(options_of(folder));
     EXPECT_EQ(lane.problem(), "");
-    EXPECT_EQ(lane.events(), 5u);
+    EXPECT_EQ(lane.events(0), 5u);
     EXPECT_EQ(fs::file_size(log), size);
   }
   {

@@ -66,6 +66,7 @@ std::vector<std::vector<std::byte>> frames_of_a_step() {
     messages.back().body = declaration_of(test::spec(), 1, {});
     BodyWriter ask;
     ask.add<uint64_t>(0);
+    ask.add<int64_t>(0);
     ask.add<uint32_t>(0);
     ask.add<uint8_t>(1);
     ask.add_list(std::span<const uint64_t>(std::vector<uint64_t>{1, 2, 3}));

@@ -11,6 +11,9 @@ struct ParameterServer {
   int servers = 1;
   int lanes = 0;  ///< 0: four a server
   ps::Durability durability = ps::Durability::kProcess;
+  ps::UpdateOptions updates = {};
+  /// Not of the config: a run whose order of messages the servers repeat.
+  std::optional<ps::ReplayOptions> replay = {};
 
   int lane_count() const;
 };

@@ -11,6 +11,7 @@ ps::TableSettings table_settings(const RunConfig& config) {
   for (const char* section : {"tables", "optimizer"})
     if (const config::Node* const node = config.document.find(section))
       out.emplace_back(section, config::dump_yaml(*node));
+  out.emplace_back("parameter_server.mode", config.parameter_server.updates.text());
   return out;
 }
 
@@ -20,7 +21,8 @@ TableOpening table_opening(const RunConfig& config) {
   return {.rule = std::make_shared<optim::Optimizer>(config.optimizers.front().options),
           .kind = config.tables,
           .policies = config.table_policies,
-          .max_deltas = config.table_deltas};
+          .max_deltas = config.table_deltas,
+          .updates = config.parameter_server.updates};
 }
 
 ps::ServerOptions server_options(const RunConfig& config, int index, const std::string& output) {
@@ -29,6 +31,8 @@ ps::ServerOptions server_options(const RunConfig& config, int index, const std::
   out.servers = config.parameter_server.servers;
   out.lanes = config.parameter_server.lane_count();
   out.durability = config.parameter_server.durability;
+  out.updates = config.parameter_server.updates;
+  out.replay = config.parameter_server.replay;
   out.settings = table_settings(config);
   out.output = output;
   out.open = [opening = table_opening(config)](program::TableSpec declared, uint64_t seed) {

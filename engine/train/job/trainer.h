@@ -48,6 +48,12 @@ struct TrainOptions {
   /// Those of a run that keeps the rows of tables on servers; nothing: a run of one process has
   /// them itself.
   std::optional<ServersOfRun> servers;
+  /// A run that is repeated from a checkpoint of it ("": from its beginning).
+  struct Replay {
+    std::string run, checkpoint;
+    std::vector<int64_t> fences;  ///< steps after which its workers waited for each other
+  };
+  std::optional<Replay> replay;
   std::string version;  ///< of the program and what it computes with; the same on all ranks
 };
 

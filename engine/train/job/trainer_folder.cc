@@ -44,9 +44,13 @@ void Trainer::Impl::start_folder() {
     } else {
       observer_.note(folder_.path() + ": has no checkpoint yet; the run starts from the beginning");
     }
+  } else if (options_.replay) {
+    check_replayed_run();
+    go_to(options_.replay->checkpoint);
   } else if (state_.step > 0 && !config_.data.passes) {  // init.optimizer
     loader_->seek(state_.position);
   }
+  session_->tables().set_step(state_.step);
   if (!communicator_->is_root()) return;
   metrics_ = std::make_unique<MetricsLog>(
       folder_.file("metrics.jsonl"), options_.resume ? state_.step : -1, state_.evaluation_due);
@@ -59,6 +63,19 @@ void Trainer::Impl::start_folder() {
   write_run_record(folder_.file("run.json"), config_, options_.eager, loader_->dataset(),
                    valid_loader_ ? &valid_loader_->dataset() : nullptr,
                    session_->compiler().forward_digest());
+}
+
+/// The same step on the same data is a condition of a replay.
+void Trainer::Impl::check_replayed_run() const {
+  const std::string record = RunFolder(options_.replay->run).file("run.json");
+  const RecordChanges changes =
+      changes_since(record, loader_->dataset(), nullptr, session_->compiler().forward_digest());
+  if (changes.model)
+    fail(ErrorCode::kConfig, record,
+         ": the run cannot be repeated: its model or loss was edited since");
+  if (!changes.train.empty())
+    fail(ErrorCode::kData, record,
+         ": the run cannot be repeated: data.train has changed: ", changes.train.front());
 }
 
 /// Keeps the statistics and vocabularies that the weights were trained with, even if the files have

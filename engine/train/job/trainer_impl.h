@@ -173,6 +173,7 @@ class Trainer::Impl {
   StepScalars next_scalars();
   /// Tells tables that ranks share the keys of the batch after the one at hand.
   void announce_next(int64_t total);
+  void check_replayed_run() const;
   /// Starts the step of a batch; see Session::start.
   StartedStep start_step(const data::Batch& batch);
   /// Reads the losses of started steps, but of the last `left` ones. At one that is not finite the

@@ -83,6 +83,7 @@ void Trainer::Impl::go_to(const std::string& checkpoint) {
   state_ = program::read_checkpoint(checkpoint, store_, session_->tables().of_checkpoint(tables));
   session_->tables().restore(tables);
   session_->tables().set_day(state_.table_day);
+  session_->tables().set_step(state_.step);
   swap_averages(store_);
   if (config_.data.passes) {
     pass_ = -1;  // it is opened again
@@ -168,6 +169,7 @@ bool Trainer::Impl::restore() {
                                       session_->tables().of_checkpoint(tables));
   session_->tables().restore(tables);
   session_->tables().set_day(state_.table_day);
+  session_->tables().set_step(state_.step);
   swap_averages(store_);
   // The best so far may have been forgotten.
   double best = state_.best.value_or(std::nan(""));

@@ -57,7 +57,13 @@ std::vector<FieldType> sample_types(const std::vector<data::Field>& fields) {
 }  // namespace
 
 void Trainer::Impl::open_servers(SessionOptions& options) {
-  if (!config_.parameter_server.on_servers) return;
+  if (!config_.parameter_server.on_servers) {
+    if (!config_.parameter_server.updates.is_sync())
+      fail(ErrorCode::kConfig,
+           "parameter_server.mode: async is for rows on servers; expected placement: servers, or "
+           "--servers N");
+    return;
+  }
   // A run of one process has them itself.
   if (!options_.servers && communicator_->size() == 1)
     options_.servers = servers_in_process(config_, 1, options_.output);
@@ -201,6 +207,7 @@ MemoryPlan Trainer::Impl::prepare() {
   store_.initializes_random = !options_.dry_run;
   session_ = std::make_unique<Session>(step_, std::move(types), store_, options);
   session_->tables().set_folder(options_.output);
+  if (options_.replay) session_->tables().set_fences(options_.replay->fences);
   session_->prepare();
   open_running_statistics();
   if (config_.quantization) config_.quantization->check_rules();

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/files.h"
+#include "ps/order_log.h"
 #include "train/job/resume.h"
 
 namespace paddle::train {
@@ -23,9 +24,9 @@ constexpr auto kLockPatience = std::chrono::seconds(5);
 
 /// The files and folders that a run writes.
 constexpr const char* kEntries[] = {
-    "config.yaml",   "run.json", "metrics.jsonl",      "checkpoints", "model",
-    "models",        "best",     "skipped.jsonl",      "tensorboard", "report.html",
-    "digests.jsonl", "adapter",  "adapter.safetensors"};
+    "config.yaml",   "run.json", "metrics.jsonl",       "checkpoints",   "model",
+    "models",        "best",     "skipped.jsonl",       "tensorboard",   "report.html",
+    "digests.jsonl", "adapter",  "adapter.safetensors", ps::kOrderFolder};
 
 std::vector<ConfigChange> check_config(const std::string& checkpoint, const config::Node& config,
                                        const std::function<void(const std::string&)>& note) {
@@ -105,7 +106,7 @@ void RunFolder::check_foreign_files() const {
 void RunFolder::clear() {
   std::error_code ignored;
   for (const char* name : {"checkpoints", "model", "models", "best", "metrics.jsonl",
-                           "skipped.jsonl", "tensorboard", "report.html"})
+                           "skipped.jsonl", "tensorboard", "report.html", ps::kOrderFolder})
     fs::remove_all(file(name), ignored);
 }
 

@@ -19,6 +19,12 @@ std::string rejection_of(const SessionContext& context) {
     return "tables are shared by the ranks of 'parallel.data' only";
   if (!context.options.compile.target.device.is_cpu())
     return str("tables are kept in memory of the host; expected --device cpu");
+  const ps::UpdateOptions& updates = context.options.tables.updates;
+  if (!updates.is_sync() && context.step->reads_norms())
+    return "norms of gradients (clip.global_norm, clip.norm, train.log_gradient_norm) are those of "
+           "all workers; expected parameter_server.mode: sync";
+  if (!updates.is_sync() && context.options.eager)
+    return "--eager: parameter_server.mode: async is for the compiled step";
   return context.step->tables_rejection();
 }
 
@@ -159,7 +165,7 @@ std::vector<TableUse> TableClient::uses(const CompiledFunction& c,
 }
 
 void TableClient::begin(StepFunction kind) {
-  tables_.begin_step(missing_rows(kind));
+  tables_.begin_step(missing_rows(kind), trains(kind));
   next_use_ = 0;
 }
 

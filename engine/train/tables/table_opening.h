@@ -8,6 +8,7 @@
 
 #include "optim/optimizer.h"
 #include "program/row_table.h"
+#include "ps/updates.h"
 #include "train/tables/table_policy.h"
 
 namespace paddle::train {
@@ -18,6 +19,8 @@ struct TableOpening {
   std::vector<TablePolicy> policies = {};  ///< the first that matches a table counts
   /// Deltas that checkpoints may have after whole tables.
   int64_t max_deltas = 0;
+  /// How servers take updates.
+  ps::UpdateOptions updates = {};
 
   /// The settings of the config for a table; null: there are none.
   const TablePolicy* policy_of(const std::string& path) const;

@@ -64,11 +64,12 @@ bool Tables::is_trained(const std::string& path) const {
   return !opening_.rule->is_frozen(table_weight(path));
 }
 
-MissingRow Tables::missing_of(const std::string& path) const {
-  return is_trained(path) ? missing_ : MissingRow::kZero;
+MissingRow Tables::missing_of(const std::string& path, MissingRow missing) const {
+  return is_trained(path) ? missing : MissingRow::kZero;
 }
 
-void Tables::begin_step(MissingRow missing) {
+void Tables::begin_step(MissingRow missing, bool trains) {
+  if (is_async()) trains ? start_training() : stop_training();
   missing_ = missing;
   pushed_ = false;
   uses_.clear();
@@ -120,6 +121,7 @@ size_t Tables::add(const TableUse& use) {
 
 void Tables::announce(const std::vector<TableUse>& next) {
   if (is_local()) return;
+  if (is_async()) return ask_ahead(next);
   drop_answers();
   for (auto& [path, entry] : tables_) entry.next = {};
   next_uses_.clear();
@@ -135,11 +137,13 @@ void Tables::fetch(bool announced) {
       StepKeys& keys = entry.now;
       const auto some = keys.index.keys().subspan(keys.fetched);
       keys.rows.resize(keys.index.keys().size() * row_bytes(entry));
-      entry.table->read(some, missing_of(path), keys.rows.data() + keys.fetched * row_bytes(entry));
+      entry.table->read(some, missing_of(path, missing_),
+                        keys.rows.data() + keys.fetched * row_bytes(entry));
       keys.fetched = keys.index.keys().size();
     }
     return;
   }
+  if (announced && take_ahead()) return;
   if (announced && answered_) {
     answered_ = false;
     for (auto& [path, entry] : tables_) {
@@ -155,7 +159,8 @@ void Tables::fetch(bool announced) {
   }
   if (connect()) {
     finish_event();
-    take_rows(&Entry::now, ask_servers(&Entry::now));
+    const int64_t step = is_training_ ? trained_ + 1 : 0;
+    take_rows(&Entry::now, ask_servers(&Entry::now, missing_, step));
     return;
   }
   const RankMessages sent = questions(&Entry::now);
@@ -248,7 +253,7 @@ void Tables::answer(Which which) {
     for (size_t rank = 0; rank < ranks; ++rank) {
       const size_t at = sent[rank].size();
       sent[rank].resize(at + keys.asked[rank].size() * row_bytes(entry));
-      entry.table->read(keys.asked[rank], missing_of(path), sent[rank].data() + at);
+      entry.table->read(keys.asked[rank], missing_of(path, missing_), sent[rank].data() + at);
       received[rank] += keys.sent[rank].size() * row_bytes(entry);
     }
   }
@@ -427,6 +432,7 @@ std::map<std::string, double> Tables::sums_of_squares() {
 }
 
 void Tables::update(const RowUpdate& inputs, const std::map<std::string, double>& scales) {
+  if (is_async()) return update_async(inputs, scales);
   push();
   if (client_) return update_servers(inputs, scales);
   for (auto& [path, entry] : tables_) {

@@ -6,9 +6,11 @@
 // gradients of a key in the binary tree over ranks that the communicator uses, without ranks that
 // have none, so a run has the bits of a simulated one of as many ranks.
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,10 +82,15 @@ class Tables final : public program::TableHost {
   bool are_shared() const { return !empty() && !is_local(); }
   /// The folder of the run: servers write files below it.
   void set_folder(std::string folder) { folder_ = std::move(folder); }
+  /// The training steps that are over.
+  void set_step(int64_t step) { trained_ = step; }
+  /// Of a replay: steps after which the workers of the run waited for each other.
+  void set_fences(const std::vector<int64_t>& steps) { fences_ = {steps.begin(), steps.end()}; }
 
   // A step. All ranks must make the same calls, with their own keys.
-  /// Begins a step. `missing` is for tables that are trained; the others give zeros.
-  void begin_step(MissingRow missing);
+  /// Begins a step. `missing` is for tables that are trained; the others give zeros. `trains`: it
+  /// is one of training, the one after the last.
+  void begin_step(MissingRow missing, bool trains = false);
   /// Adds a use of a table to the step; gives its number.
   size_t add(const TableUse& use);
   /// Fetches the rows of all uses; `announced` if they are those of the last `announce`.
@@ -93,8 +100,9 @@ class Tables final : public program::TableHost {
   /// Takes the gradients of the rows of a use: [n, width], n counting every key. Gradients of equal
   /// keys are summed in the order of these calls.
   void add_gradients(size_t use, const Array& gradients);
-  /// Announces the keys of the next training step: they travel with the gradients of this one, and
-  /// its `fetch` has the rows at once.
+  /// Announces the keys of the training step after the one that begins now: they travel with the
+  /// gradients of this one, and its `fetch` has the rows at once. In asynchronous runs the rows may
+  /// be asked for at once.
   void announce(const std::vector<TableUse>& next);
   /// The sum of squares of the gradients of each table that has some, over all ranks: by shard and
   /// key, whatever the number of ranks.
@@ -183,6 +191,11 @@ class Tables final : public program::TableHost {
     program::TableSpec declared;     ///< as the model states it
     std::optional<uint32_t> number;  ///< on servers
     StepKeys now, next;
+    std::deque<StepKeys> ahead;  ///< of steps whose rows were asked for
+    // Gradients of earlier steps that are sent with those of a later one.
+    StepKeys merging;
+    Array merging_sums;
+    bool merges_gradient = false;
     Array sums;  ///< of gradients by number
     bool has_gradient = false;
     ps::MergedRows merged;      ///< of this owner
@@ -196,7 +209,7 @@ class Tables final : public program::TableHost {
   };
   Use add_to(Entry& entry, Which which, const TableUse& use) const;
   size_t row_bytes(const Entry& entry) const { return entry.table->row_bytes(); }
-  MissingRow missing_of(const std::string& path) const;
+  MissingRow missing_of(const std::string& path, MissingRow missing) const;
   /// Divides the keys of a step by their owners.
   void divide_keys(Which which);
   /// The messages that ask owners for keys, and what comes of them.
@@ -224,8 +237,9 @@ class Tables final : public program::TableHost {
   bool connect();
   /// Waits until the last update has happened.
   void finish_event();
-  /// Asks the lanes for rows; the number of the question.
-  uint64_t ask_servers(Which which);
+  /// Asks the lanes for rows; the number of the question. `step`: of training, in asynchronous
+  /// runs; 0: another one.
+  uint64_t ask_servers(Which which, MissingRow missing, int64_t step);
   void take_rows(Which which, uint64_t ticket);
   /// Rows that were announced and are not needed.
   void drop_answers();
@@ -233,6 +247,20 @@ class Tables final : public program::TableHost {
   std::map<std::string, double> squares_of_servers();
   void update_servers(const RowUpdate& inputs, const std::map<std::string, double>& scales);
   void finish_removal_on_servers();
+  // Of asynchronous runs (tables_async.cc). Workers wait for each other before anything but
+  // training, and after it.
+  bool is_async() const { return connect_ && !opening_.updates.is_sync(); }
+  void start_training();
+  void stop_training();
+  void wait_for_all();
+  /// Asks for the rows of the step after the one that begins now.
+  void ask_ahead(const std::vector<TableUse>& next);
+  /// Takes the rows of this step if they were asked for.
+  bool take_ahead();
+  void update_async(const RowUpdate& inputs, const std::map<std::string, double>& scales);
+  /// Adds the gradients of this step to those that are sent later.
+  void merge_step(Entry& entry) const;
+  void send_merged(const RowUpdate& inputs, const std::map<std::string, double>& scales);
   void restore_servers(const Contents& contents);
   void send_rows(uint32_t table, bool is_waiting, const TableContent& content,
                  std::vector<uint64_t>& sent);
@@ -256,6 +284,18 @@ class Tables final : public program::TableHost {
   std::string folder_;
   uint64_t event_ = 0;             ///< the update on its way; 0: none
   uint64_t announced_ticket_ = 0;  ///< of the question for the rows of the next step
+  // Of asynchronous runs.
+  bool is_training_ = false;
+  int64_t trained_ = 0;       ///< training steps that are over
+  std::set<int64_t> fences_;  ///< of the run that is repeated
+  /// Questions for the rows of steps to come.
+  struct Ahead {
+    int64_t step = 0;
+    uint64_t ticket = 0;
+  };
+  std::deque<Ahead> ahead_;
+  int merged_ = 0;           ///< steps whose gradients are in `merging`
+  RowUpdate merged_inputs_;  ///< of the last of them
   std::optional<std::map<std::string, Array>> fields_;
   int64_t day_ = 0;
   int sweeps_left_ = 0;  ///< steps that are left of a removal

@@ -43,10 +43,14 @@ void Tables::sweep_some() {
   if (sweeps_left_ == 0) return;
   // Lanes do it after each update.
   if (!client_) sweep(tables::kShards / kSweeps);
-  if (--sweeps_left_ == 0) client_ ? finish_removal_on_servers() : note_removals();
+  if (--sweeps_left_ > 0) return;
+  if (!client_) return note_removals();
+  stop_training();
+  finish_removal_on_servers();
 }
 
 void Tables::finish_removal() {
+  stop_training();
   if (sweeps_left_ == 0) return;
   sweeps_left_ = 0;
   if (client_) return finish_removal_on_servers();

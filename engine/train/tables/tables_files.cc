@@ -364,6 +364,7 @@ Tables::Contents Tables::contents_of(const formats::SafetensorsReader& weights,
 
 void Tables::restore(const Contents& contents) {
   sweeps_left_ = 0;
+  stop_training();
   drop_answers();
   if (connect()) return restore_servers(contents);
   for (const auto& [path, parts] : contents) {

@@ -59,18 +59,19 @@ void Tables::finish_event() {
   event_ = 0;
 }
 
-uint64_t Tables::ask_servers(Which which) {
+uint64_t Tables::ask_servers(Which which, MissingRow missing, int64_t step) {
   divide_keys(which);
   const uint64_t ticket = client_->next_ticket();
   for (int lane = 0; lane < client_->lanes(); ++lane) {
     BodyWriter out;
     out.add(client_->events());
+    out.add(step);
     for (const auto& [path, entry] : tables_) {
       const StepKeys& keys = entry.*which;
       const auto& numbers = keys.sent[static_cast<size_t>(lane)];
       if (numbers.empty()) continue;
       out.add(*entry.number);
-      out.add(static_cast<uint8_t>(missing_of(path) == MissingRow::kInitial));
+      out.add(static_cast<uint8_t>(missing_of(path, missing) == MissingRow::kInitial));
       out.add<uint64_t>(numbers.size());
       out.reserve(out.bytes().size() + numbers.size() * sizeof(uint64_t));
       for (const int64_t number : numbers) out.add(keys.index.keys()[static_cast<size_t>(number)]);
@@ -82,7 +83,8 @@ uint64_t Tables::ask_servers(Which which) {
 }
 
 void Tables::take_rows(Which which, uint64_t ticket) {
-  finish_event();
+  // Rows of asynchronous runs do not wait for the gradients before them.
+  if (!is_async()) finish_event();
   for (auto& [path, entry] : tables_) {
     StepKeys& keys = entry.*which;
     keys.rows.resize(keys.index.keys().size() * row_bytes(entry));
@@ -110,6 +112,10 @@ void Tables::drop_answers() {
     for (int lane = 0; lane < client_->lanes(); ++lane)
       client_->wait(lane, ps::Kind::kRows, announced_ticket_);
   }
+  for (; !ahead_.empty(); ahead_.pop_front())
+    for (int lane = 0; lane < client_->lanes(); ++lane)
+      client_->wait(lane, ps::Kind::kRows, ahead_.front().ticket);
+  for (auto& [path, entry] : tables_) entry.ahead.clear();
   announced_ = answered_ = false;
 }
 
@@ -189,7 +195,12 @@ void Tables::update_servers(const RowUpdate& inputs, const std::map<std::string,
   client_->flush();
   if (!announced_) return;
   announced_ = false;
-  announced_ticket_ = ask_servers(&Entry::next);
+  if (is_async()) {
+    ahead_.push_back({trained_ + 1, ask_servers(&Entry::next, missing_, trained_ + 1)});
+    for (auto& [path, entry] : tables_) entry.ahead.push_back(std::move(entry.next));
+    return;
+  }
+  announced_ticket_ = ask_servers(&Entry::next, missing_, 0);
   answered_ = true;
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Servers and workers of tables that are killed at random moments, and servers that are stopped: rows,
 # shows and clicks are those of a recount from the data. Gradients are integers, so that each update
-# that is lost or counted twice shows.
+# that is lost or counted twice shows, in steps of all workers as well as in asynchronous ones.
 #   table_chaos.sh [KILLS OF SERVERS [KILLS OF WORKERS [SEED]]]
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
@@ -42,6 +42,9 @@ with open("rows.csv", "w") as f:
     f.write("user,item,label,one\n")
     f.writelines(f"{u},{i},{l},1\n" for u, i, l in rows)
 
+MODES = [[], ["parameter_server.mode=async", "parameter_server.merge=3"],
+         ["parameter_server.mode=async", "parameter_server.ahead=0", "parameter_server.staleness=2"]]
+
 def processes(launcher):
     """The children of the launcher: servers, workers."""
     out = ([], [])
@@ -72,7 +75,7 @@ def run(number, wanted):
     with open(f"{output}.log", "w") as log:
         process = subprocess.Popen(
             [launch, "--servers", str(SERVERS), "-n", str(WORKERS), "--restarts", "1000", "paddle-train", "c.yaml",
-             "parallel.data=2", f"parameter_server.lanes={random.choice([2, 3, 8])}", "--output", output],
+             "parallel.data=2", f"parameter_server.lanes={random.choice([2, 3, 8])}", *MODES[number % len(MODES)], "--output", output],
             stdout=log, stderr=subprocess.STDOUT)
         while process.poll() is None:
             time.sleep(random.uniform(0.02, 0.5))
@@ -116,7 +119,7 @@ def run(number, wanted):
 
 number, left = 0, [server_kills, worker_kills]
 while sum(left) > 0:
-    killed = run(number, [min(left[0], 24), min(left[1], 6)])
+    killed = run(number, [min(left[0], 24, max(1, server_kills // 3)), min(left[1], 6)])
     left = [max(0, l - k) for l, k in zip(left, killed)]
     print(f"run {number}: {killed[0]} servers and {killed[1]} workers were killed, {left[0]} and {left[1]} are left", flush=True)
     number += 1

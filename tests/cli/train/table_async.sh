@@ -1,0 +1,158 @@
+#!/usr/bin/env bash
+# Asynchronous updates of tables: one worker has the numbers of steps of all workers; a replay has the
+# bits of the run, as threads and as processes, with other servers, up to a step and from a checkpoint,
+# after servers and workers were killed and after the run was stopped and continued; a damaged order of
+# messages and other data are named.
+# needs: python3
+set -uo pipefail
+command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
+source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
+launch="$bin/paddle-launch"
+cd "$folder" || exit 1
+python3 - <<'P'
+import random
+random.seed(3)
+with open("rows.csv", "w") as f:
+    f.write("user,item,label\n")
+    for i in range(900):
+        key = random.choice([random.randrange(9), 50 + i // 40, 2**63 + random.randrange(60)])
+        f.write(f"{key},{random.randrange(30)},{int(random.random() < 0.4)}\n")
+P
+cat > c.yaml <<'Y'
+model:
+  name: clicks
+  inputs: {user: "uint64[batch]", item: "int64[batch]"}
+  model: |
+    u = sparse_embedding(user, 3, name="user", weight_init=normal(0, 0.1))
+    i = sparse_embedding(item, 5, name="item", weight_init=normal(0, 0.1))
+    logit = sum(u, 1) + sum(linear(concat([u, i], 1), 1), 1)
+  outputs: [logit]
+loss: binary_cross_entropy_with_logits(logit, label)
+metrics: {auc: "auc(logit, label)"}
+optimizer: {name: adagrad, lr: 0.1}
+tables:
+  user:
+    entry: {count: 2}
+    statistics: {show: 1, click: label}
+    evict: {score_below: 0.2, unseen_days: 4, decay: 0.75}
+  item: {optimizer: {name: adam, lr: 0.01}}
+parameter_server: {servers: 2, mode: async}
+data:
+  batch_size: 21
+  shuffle: false
+  train: &rows
+    kind: csv
+    path: rows.csv
+    fields:
+      - {name: user, scalar: true, dtype: uint64}
+      - {name: item, scalar: true, dtype: int64}
+      - {name: label, scalar: true, dtype: float32}
+  valid: *rows
+train: {epochs: 2, table_day: 6, evaluate_every: 1 epoch, checkpoint_every: 10, keep_checkpoints: 100}
+Y
+same() {  # RUN, REPLAY: all checkpoints that the replay has, and the last one of the run
+  local path step file
+  for path in "$2"/checkpoints/[0-9]*; do
+    [[ -d "$path" ]] || continue
+    step="$(basename "$path")"
+    for file in model.safetensors optimizer.safetensors; do
+      cmp -s "$1/checkpoints/$step/$file" "$path/$file" || fail "$1 and $2 differ in $file of step $step"
+    done
+  done
+  [[ -e "$2/checkpoints/${3:-$(readlink "$1/checkpoints/latest")}" ]] || fail "$2 ends before ${3:-the run}"
+}
+metrics() {  # RUN, REPLAY
+  python3 - "$1" "$2" <<'P' || fail "$1 and $2 have other metrics"
+import json, sys
+def lines(run):
+    timed = {"seconds", "samples_per_second", "data_wait"}
+    return [{k: v for k, v in json.loads(l).items() if k not in timed} for l in open(f"{run}/metrics.jsonl")]
+assert lines(sys.argv[1]) == lines(sys.argv[2])
+P
+}
+# One worker that asks for nothing ahead.
+ok "$train" c.yaml --servers 1 parameter_server.mode=sync --output sync
+ok "$train" c.yaml --servers 2 parameter_server.ahead=0 --output one
+same sync one
+# Replays as threads, of other numbers of servers, in parts.
+forms=("parameter_server.ahead=1" "parameter_server.ahead=0 parameter_server.staleness=1" "parameter_server.merge=3")
+for i in 0 1 2; do
+  # shellcheck disable=SC2086
+  ok "$train" c.yaml --servers 2 parallel.data=3 --simulate 3 ${forms[i]} --output "run$i"
+  ok "$train" --replay "run$i" --check --simulate 3 --servers $((3 * i + 1)) --output "again$i"
+  same "run$i" "again$i"
+  metrics "run$i" "again$i"
+  for lane in "run$i"/order/0/*; do  # after the header, which has the time
+    cmp -s -i 40 "$lane" "again$i/${lane#*/}" || fail "the order of again$i is another one in $lane"
+  done
+done
+ok "$train" --replay run0 --check --simulate 3 --until 40 --output early
+same run0 early 40
+ok "$train" --replay run0 --check --simulate 3 --from 20 --until 70 --output late
+same run0 late 70
+[[ ! -e late/checkpoints/20 ]] || fail "the replay from step 20 began earlier"
+# Stopped and continued, twice; the second time it goes back to an earlier checkpoint.
+ok "$train" c.yaml --servers 2 parallel.data=3 --simulate 3 --until 33 --output parts
+ok "$train" --resume parts --servers 2 --simulate 3 --until 57
+rm -r parts/checkpoints/57 parts/checkpoints/50
+ln -sfn 40 parts/checkpoints/latest
+ok "$train" --resume parts --servers 2 --simulate 3
+ok "$train" --replay parts --check --simulate 3 --output parts-again
+same parts parts-again
+# Processes, of which servers and workers are killed.
+cat > kill.py <<'P'
+import os, random, signal, subprocess, sys, time
+random.seed(int(sys.argv[1]))
+process = subprocess.Popen(sys.argv[2:], stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+def children(variable):
+    out = []
+    for pid in subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split():
+        try:
+            if variable in open(f"/proc/{pid}/environ", "rb").read(): out.append(int(pid))
+        except OSError:
+            pass
+    return out
+killed = 0
+while process.poll() is None:
+    time.sleep(random.uniform(0.02, 0.3))
+    if killed == 5: break
+    targets = children(b"PADDLE_RANK=" if killed == 3 else b"PADDLE_SERVER=")
+    if not targets: continue
+    try:
+        os.kill(random.choice(targets), signal.SIGKILL)
+        killed += 1
+    except ProcessLookupError:
+        pass
+print(f"killed {killed} processes")
+sys.exit(process.wait(timeout=300))
+P
+python3 kill.py 1 "$launch" --servers 2 -n 2 --restarts 100 paddle-train c.yaml parallel.data=2 train.epochs=3 \
+  data.batch_size=7 --output killed > output 2>&1 || fail "the run with kills ends with an error"
+grep -q "killed [1-5]" output || fail "nothing was killed"
+ok "$train" --replay killed --check --simulate 2 --output killed-again
+same killed killed-again
+ok "$launch" --servers 3 -n 2 paddle-train --replay killed --check --output killed-process
+same killed killed-process
+# Errors name their cause and place.
+cp -r run0 damaged
+python3 - <<'P'
+path = "damaged/order/0/lane-2"
+data = bytearray(open(path, "rb").read())
+data[1000] ^= 4
+open(path, "wb").write(data)
+P
+expect 5 "order/0/lane-2: one of the entries" "$train" --replay damaged --simulate 3 --output x
+truncate -s -24 damaged/order/0/lane-0
+cp run0/order/0/lane-2 damaged/order/0/lane-2
+expect 5 "one of them is cut off" "$train" --replay damaged --simulate 3 --output x
+expect 2 "is a run of 3 workers" "$train" --replay run0 --simulate 2 --output x
+expect 2 "has no order of its messages" "$train" --replay sync --output x
+expect 2 "there is no such checkpoint" "$train" --replay run0 --simulate 3 --from 5 --output x
+expect 2 "are for --replay" "$train" c.yaml --check --output x
+expect 3 "placement: servers" "$train" c.yaml --output x
+expect 3 "clip.global_norm" "$train" c.yaml --servers 1 clip.global_norm=1 --output x
+expect 3 "staleness" "$train" c.yaml --servers 1 parameter_server.merge=4 parameter_server.staleness=1 --output x
+sed -i '5s/0$/1/; 6s/1$/0/' rows.csv
+sed -i '5s/1$/0/' rows.csv
+expect 4 "data.train has changed" "$train" --replay run0 --simulate 3 --output x
+finish
