@@ -123,8 +123,10 @@ set(PADDLE_FUZZ_ROOMS_plugin plugin)
 set(PADDLE_FUZZ_ROOMS_segments tables)
 set(PADDLE_FUZZ_ROOMS_frames ps)
 set(PADDLE_FUZZ_ROOMS_order ps)
+set(PADDLE_FUZZ_ROOMS_table_import train)
 foreach(subject safetensors npz onnx tokenizer gguf jinja pickle hdf5 paddle grammar sound records
-        image module config program rules http dataset rendezvous plugin segments graph frames order)
+        image module config program rules http dataset rendezvous plugin segments graph frames order
+        table_import)
   set(program fuzz_${subject})
   add_executable(${program} tests/fuzz/${subject}_fuzz.cc tests/fuzz/fuzz_target.cc)
   target_include_directories(${program} PRIVATE ${CMAKE_SOURCE_DIR}/tests)

@@ -975,6 +975,22 @@ def order_files():
     yield "late", b"\x09" + entry(PUSH, 1, 2**40 - 1) * 3 + entry(FENCE, 0, 2**39) + entry(DIGEST)
 
 
+# ---- tables as text ------------------------------------------------------------------------------
+
+
+def table_text_files():
+    """The kind of text and keys in a byte, and the file; see table_import_fuzz.cc."""
+    csv = b"key,weight_0,weight_1,moment_0,moment_1,show,click,day\n17,0.5,-1e-3,0,1,3,1,4\n-2,1,2,3,4,0,0,0\n"
+    yield "csv", b"\x00" + csv
+    yield "unsigned", b"\x02" + csv.replace(b"-2,", b"18446744073709551615,")
+    yield "twice", b"\x00" + csv + b"17,0,0,0,0,0,0,0\n"
+    yield "short", b"\x00" + csv + b"18,1\n"
+    yield "numbers", b"\x00" + csv + b"18,nan,1e999,0x1,1,2,3\n" + b"9" * 400
+    yield "header", b"\x00key,weight_1,weight_0,,key\n1,2,3,4,5\n"
+    yield "paddle", b"\x01" + b"17 3 0 0.5 3 1 0.1 0.2\n18 3 1 0.5 3 1 0.1 0.2 0.5 0.25 1\n"
+    yield "paddle-short", b"\x01" + b"17 3\n\n18 3 1 0.5 3 1 0.1 0.2 0.5 0.25 1 1 1 1 1\n"
+
+
 def main():
     folder = sys.argv[1]
     for subject, files in (("onnx", list(good_models()) + list(hostile_models())), ("safetensors", safetensors_files()), ("npz", npz_files(folder)),
@@ -984,7 +1000,7 @@ def main():
                            ("program", program_files()), ("rules", rule_files()), ("http", list(http_files())),
                            ("rendezvous", list(rendezvous_files())), ("plugin", list(plugin_files())),
                            ("segments", list(segment_files())), ("graph", list(graph_files())),
-                           ("frames", list(frame_files())), ("order", list(order_files()))):
+                           ("frames", list(frame_files())), ("order", list(order_files())), ("table_import", list(table_text_files()))):
         os.makedirs(os.path.join(folder, subject), exist_ok=True)
         for name, content in files:
             with open(os.path.join(folder, subject, name), "wb") as f:
