@@ -222,7 +222,7 @@ void run_jobs(std::vector<Job>& jobs, const CheckOptions& options) {
         [&](size_t, const std::string& answer) {
           put_answer(job->result, crashes.with_line(answer));
         },
-        {1, options.timeout_seconds});
+        {1, options.timeout_seconds * (options.quick ? 1 : 4)});
     job->result.seconds = seconds_since(start);
   }
 }

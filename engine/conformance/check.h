@@ -22,8 +22,8 @@ struct CheckOptions {
   /// Of the dataset that readers are checked with: "path=rows.fvecs".
   std::vector<std::string> keys = {};
   uint64_t seed = 1;
-  bool quick = false;  ///< fewer shapes, and gradients of first order only
-  double timeout_seconds = 60;
+  bool quick = false;           ///< fewer shapes, and gradients of first order only
+  double timeout_seconds = 60;  ///< of a case with `quick`; otherwise four times as many
 };
 
 /// Checks a plug-in, or a device. Throws kUsage for a file, device, group or case that does not
