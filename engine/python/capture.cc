@@ -76,9 +76,6 @@ Cell& Capture::cell_of(const void* place, std::function<Tensor()> get,
 void Capture::take(PyObject* object) {
   if (is_restored_ || tensors_.count(object)) return;
   Tensor& value = stored_value(object);
-  // A view and its base would be two inputs, and a write to one of them would not reach the other.
-  if (value.is_view())
-    fail(ErrorCode::kUsage, "a view of another tensor is used; copy it with clone()");
   Cell& cell = add({.kind = Cell::Kind::kTensor,
                     .object = Ref::to(object),
                     .requires_grad = value.requires_grad(),

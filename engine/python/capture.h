@@ -77,6 +77,7 @@ class Capture {
   void after_run(std::function<void()> call) { after_run_.push_back(std::move(call)); }
   std::vector<std::function<void()>>& after_runs() { return after_run_; }
   std::list<Cell>& cells() { return cells_; }
+  const std::list<Cell>& cells() const { return cells_; }
   /// Sets all values to those from before the trace. Cells keep what the function wrote.
   void restore();
 

@@ -37,6 +37,8 @@ struct Compiled {
   std::vector<size_t> written;  ///< the cells of the results after the outputs
   std::vector<size_t> removed;  ///< cells without a value after a call
   std::vector<size_t> given;    ///< tensor cells that come with each call
+  bool writes_tensors = false;
+  std::set<const void*> fixed_roots;  ///< of tensors that do not, if it writes tensors
   std::vector<std::function<void()>> after_run;
   size_t outputs = 0, residuals = 0;
   int random_input = -1;
@@ -205,8 +207,22 @@ Capture::Sizes sizes_of(PyObject* pairs) {
   return out;
 }
 
+/// Rejects a function that writes a tensor of which another one is a view: they are two inputs, and
+/// the write would not reach the other one.
+void check_views(const Capture& capture) {
+  std::map<const void*, const Cell*> roots;
+  for (const Cell& cell : capture.cells()) {
+    if (cell.kind != Cell::Kind::kTensor) continue;
+    const auto [it, added] = roots.emplace(cell.before.root(), &cell);
+    if (!added && (cell.is_written() || it->second->is_written()))
+      fail(ErrorCode::kUsage, "a tensor is written of which a view is used, too");
+    if (cell.is_written()) it->second = &cell;
+  }
+}
+
 /// Adds the cells, and what the function writes to them as further results.
 void add_cells(Compiled& out, Capture& capture) {
+  check_views(capture);
   ir::Function& traced = *capture.trace().function();
   std::map<const Cell*, size_t> indices;
   for (Cell& cell : capture.cells()) {
@@ -219,6 +235,7 @@ void add_cells(Compiled& out, Capture& capture) {
       if (cell.before.defined() && !same_type(cell.now.type(), cell.input.type()))
         fail(ErrorCode::kUsage, "a tensor ", cell.input.type(), " becomes ", cell.now.type());
       out.written.push_back(index);
+      out.writes_tensors |= cell.kind == Cell::Kind::kTensor;
       traced.add_output({ir::PortKind::kValue, str("written_", index)},
                         capture.trace().tracer().value_of(cell.now));
     }
@@ -393,6 +410,18 @@ Tensors with_gradient(const std::shared_ptr<Compiled>& compiled, const Tensors& 
   return outputs;
 }
 
+/// Whether no tensor that comes with the call is another one of the function, or a view of it.
+bool are_distinct(const Compiled& compiled, const std::vector<PyObject*>& objects) {
+  std::vector<const void*> roots;
+  for (const size_t i : compiled.given) {
+    const void* const root = tensor_of(objects[i]).root();
+    if (compiled.fixed_roots.count(root) || std::count(roots.begin(), roots.end(), root))
+      return false;
+    roots.push_back(root);
+  }
+  return true;
+}
+
 /// The outputs; None if a tensor is not of the type that the function was compiled for.
 PyObject* call(PyObject* self, PyObject* arguments, PyObject* /*names*/) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
@@ -403,12 +432,7 @@ PyObject* call(PyObject* self, PyObject* arguments, PyObject* /*names*/) {
            "to_static: a wrong number of tensors");
     for (size_t i = 0; i < compiled->given.size(); ++i)
       objects[compiled->given[i]] = PyTuple_GetItem(arguments, static_cast<Py_ssize_t>(i));
-    // One tensor in two places would be written in one of them only.
-    if (!compiled->written.empty()) {
-      std::set<PyObject*> distinct;
-      for (PyObject* object : objects)
-        if (object && !distinct.insert(object).second) return Py_NewRef(Py_None);
-    }
+    if (compiled->writes_tensors && !are_distinct(*compiled, objects)) return Py_NewRef(Py_None);
     Tensors values;
     if (!read_cells(*compiled, objects, values)) return Py_NewRef(Py_None);
     const EagerScope eager(0, 0);
@@ -454,6 +478,10 @@ PyObject* give(PyObject* self, PyObject* indices) {
       compiled.given.push_back(tensor_cells.at(static_cast<size_t>(index)));
       compiled.cells[compiled.given.back()].cell.object = {};
     }
+    if (compiled.writes_tensors)
+      for (const size_t i : tensor_cells)
+        if (PyObject* const object = compiled.cells[i].cell.object.get())
+          compiled.fixed_roots.insert(tensor_of(object).root());
     return Py_NewRef(Py_None);
   });
 }

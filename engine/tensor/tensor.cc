@@ -119,6 +119,11 @@ void Tensor::set_view(const Tensor& base, ReadView read, WriteView write) {
 }
 
 bool Tensor::is_view() const { return cell_ && cell_->view; }
+const void* Tensor::root() const {
+  const Cell* cell = cell_.get();
+  while (cell && cell->view) cell = cell->view->base.cell_.get();
+  return cell;
+}
 
 void Tensor::assign(const Tensor& value) const {
   refresh();

@@ -193,6 +193,9 @@ class Tensor {
   using WriteView = std::function<Tensor(const Tensor& base, const Tensor& value)>;
   void set_view(const Tensor& base, ReadView read, WriteView write);
   bool is_view() const;
+  /// The same for all tensors that see in-place writes to this one: the cell, of a view that of its
+  /// base. Only for comparisons.
+  const void* root() const;
   /// In-place write: this cell, every cell it views and every view of those see `value`.
   /// Shape and dtype must be those of the cell.
   void assign(const Tensor& value) const;

@@ -436,6 +436,15 @@ for _ in range(3):
     assert out is given and given.tolist() == [10, 2, 3]
 assert store.tolist() == [3, 6, 9] and twice.tolist() == [6, 12, 18] and writes.reason is None
 
+# Views are inputs; a function that writes a tensor of which it uses a view runs as Python.
+
+table = paddle.to_tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+doubled, added = static(lambda x: x * 2), static(lambda x, y: x.add_(y).sum())
+assert doubled(table[1:]).tolist() == [[6, 8], [10, 12]] and doubled(table.T[0]).tolist() == [2, 6, 10]
+assert added(table[0], paddle.ones([2])).item() == 5 and table[0].tolist() == [2, 3] and added.reason is None
+assert added(table[1], table[1]).item() == 14 and table[1].tolist() == [6, 8]
+assert "of which a view is used" in str(added.reason) or added.reason is None
+
 w = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
 cubed = static(lambda w: (w**3).sum())
 cubed(w).backward()
