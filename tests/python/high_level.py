@@ -136,7 +136,7 @@ def check_loaders():
             raise SystemExit(f"{part} is missing")
         except kind as error:
             assert part in str(error), error
-    left = [name for name in os.listdir("/dev/shm") if name.startswith("psm_")] if os.path.isdir("/dev/shm") else []
+    left = [name for name in os.listdir("/dev/shm") if name.startswith("paddle_")] if os.path.isdir("/dev/shm") else []
     assert not [name for name in left if os.stat(f"/dev/shm/{name}").st_mtime > started], left
 
 

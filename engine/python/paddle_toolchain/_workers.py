@@ -1,8 +1,11 @@
 """Processes that read the samples of a DataLoader. Tensors come back through shared memory."""
-import atexit
 import collections
+import contextlib
+import glob
+import itertools
 import multiprocessing
 import multiprocessing.connection
+import os
 import pickle
 import signal
 import traceback
@@ -11,6 +14,7 @@ from multiprocessing import resource_tracker, shared_memory
 
 from . import _paddle, io
 
+_numbers = itertools.count()
 _BATCHES_AHEAD = 2  # of each worker
 _SHARED_BYTES = 1 << 14  # smaller tensors are sent through the pipe
 
@@ -18,9 +22,9 @@ _SHARED_BYTES = 1 << 14  # smaller tensors are sent through the pipe
 class _Shared:
     """A tensor in shared memory, which its reader removes."""
 
-    def __init__(self, tensor):
+    def __init__(self, name, tensor):
         data = tensor._bytes()
-        memory = shared_memory.SharedMemory(create=True, size=len(data))
+        memory = shared_memory.SharedMemory(name, create=True, size=len(data))
         memory.buf[:len(data)] = data
         self.name, self.size, self.dtype, self.shape = memory.name, len(data), tensor.dtype, tensor.shape
         memory.close()
@@ -48,35 +52,47 @@ def _replaced(value, kind, replace):
     return value
 
 
-def _share(tensor):
-    size = tensor.size
-    return _Shared(tensor) if size * 8 > _SHARED_BYTES and not tensor.dtype == "string" else tensor
-
-
-def _work(connection, content):
+def _work(connection, content, prefix):
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the loader's process ends the workers
+    prefix = f"{prefix}_{os.getpid()}"
+    try:
+        _serve(connection, content, prefix)
+    except (EOFError, OSError):
+        pass  # that process has ended
+    finally:
+        _remove(prefix)
+
+
+def _serve(connection, content, prefix):
+    numbers = itertools.count()
+
+    def share(tensor):
+        if tensor.size * 8 < _SHARED_BYTES or tensor.dtype == "string":
+            return tensor
+        return _Shared(f"{prefix}_{next(numbers)}", tensor)
+
+    failure = None
     try:
         dataset, collate = pickle.loads(content)
-        ready = None
     except BaseException as error:
-        dataset, collate, ready = None, None, _failure(error)
+        failure = _failure(error)
     _paddle.set_num_threads(1)
-    while True:
-        try:
-            task = connection.recv()
-        except (EOFError, OSError):
-            return
-        if task is None:
-            return
-        if ready is not None:
-            connection.send(ready)
-            continue
-        try:
-            indices, seed, epoch = task
-            batch = collate(io.read_samples(dataset, indices, seed, epoch))
-            connection.send((True, _replaced(batch, _paddle.Tensor, _share)))
-        except BaseException as error:
-            connection.send(_failure(error))
+    while (task := connection.recv()) is not None:
+        answer = failure
+        if failure is None:
+            try:
+                indices, seed, epoch = task
+                answer = (True, _replaced(collate(io.read_samples(dataset, indices, seed, epoch)), _paddle.Tensor, share))
+            except BaseException as error:
+                answer = _failure(error)
+        connection.send(answer)
+
+
+def _remove(prefix):
+    """Removes shared memory without a reader."""
+    for path in glob.glob(f"/dev/shm/{prefix}_*"):
+        with contextlib.suppress(OSError):
+            os.unlink(path)
 
 
 def _failure(error):
@@ -94,17 +110,17 @@ class Workers:
     def __init__(self, dataset, collate, count):
         context = multiprocessing.get_context("spawn")
         content = pickle.dumps((dataset, collate))
+        prefix = f"paddle_{os.getpid()}_{next(_numbers)}"
         self.processes, self.connections = [], []
         for _ in range(count):
             own, other = context.Pipe()
-            process = context.Process(target=_work, args=(other, content), daemon=True)
+            process = context.Process(target=_work, args=(other, content, prefix), daemon=True)
             process.start()
             other.close()
             self.processes.append(process)
             self.connections.append(own)
         self.is_reading = False
-        end = weakref.finalize(self, _end, self.processes, self.connections)
-        atexit.register(end)
+        self.end = weakref.finalize(self, _end, self.processes, self.connections, prefix)
 
     def read(self, batches, seed, epoch):
         """The batches of lists of indices."""
@@ -128,8 +144,13 @@ class Workers:
                     error.add_note(f"in a worker of DataLoader:\n{text}")
                     raise error
                 yield _replaced(value, _Shared, _Shared.take)
-        finally:
+        except GeneratorExit:  # the rest of the epoch is not read
             self._drain(waiting, done)
+            raise
+        except BaseException:
+            self.end()  # an interrupt may have come between a message and its count
+            raise
+        finally:
             self.is_reading = False
 
     def _send(self, worker, task):
@@ -152,7 +173,7 @@ class Workers:
                 self._reject_end(worker)
 
     def _drain(self, waiting, done):
-        """Takes the batches that nobody reads any more, whose shared memory would stay."""
+        """Takes the batches that are left, whose shared memory would stay."""
         while any(waiting) and all(process.is_alive() for process in self.processes):
             try:
                 self._receive(waiting, done)
@@ -163,14 +184,13 @@ class Workers:
                 _replaced(value, _Shared, _Shared.take)
 
 
-def _end(processes, connections):
+def _end(processes, connections, prefix):
     for connection in connections:
-        try:
+        with contextlib.suppress(OSError):
             connection.send(None)
-        except OSError:
-            pass
         connection.close()
     for process in processes:
         process.join(2)
         if process.is_alive():
             process.terminate()
+    _remove(prefix)

@@ -87,7 +87,7 @@ class DataLoader:
             for chosen in batches:
                 yield self.collate_fn(read_samples(self.dataset, chosen, self.seed, epoch))
             return
-        if self._workers is None:
+        if self._workers is None or not self._workers.end.alive:
             from ._workers import Workers
 
             self._workers = Workers(self.dataset, self.collate_fn, self.num_workers)

@@ -111,7 +111,7 @@ class Network:
             log_every=0, callbacks=()):
         """Trains; gives the results of each epoch as a list of dicts, those of `eval_data` as "eval_loss" and so on.
 
-        `log_every`: prints a line after so many steps. Callbacks are as those of `Trainer`: `on_start(model)`,
+        `log_every`: the number of steps between printed lines; 0: none. Callbacks are as those of `Trainer`: `on_start(model)`,
         `on_step(step, logs)`, `on_evaluate(logs)`, `on_end(model)`; "stop" ends the training after the step.
         """
         self._require("fit", self.optimizer)
