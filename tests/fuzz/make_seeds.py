@@ -992,6 +992,8 @@ def table_text_files():
 
 
 def main():
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+        sys.exit("usage: make_seeds.py FOLDER")
     folder = sys.argv[1]
     for subject, files in (("onnx", list(good_models()) + list(hostile_models())), ("safetensors", safetensors_files()), ("npz", npz_files(folder)),
                            ("tokenizer", tokenizer_files()), ("jinja", jinja_files()), ("gguf", gguf_files()), ("grammar", grammar_files()), ("pickle", list(pickle_files())), ("hdf5", list(hdf5_files())), ("paddle", list(paddle_files())),
