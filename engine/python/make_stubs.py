@@ -14,7 +14,8 @@ import sys
 
 HEADER = '"""Generated; do not edit."""\nfrom collections.abc import Callable, Iterator, Sequence\nfrom typing import Any, Literal\n'
 MODULES = ("amp", "autograd", "config", "custom_operation", "data", "export", "fft", "io", "jit", "language_model", "linalg",
-           "metric", "model", "nn", "nn.clip", "nn.containers", "nn.functional", "nn.layer", "nn.layers", "optimizer",
+           "metric", "model", "nn", "nn.clip", "nn.containers", "nn.functional", "nn.layer", "nn.layers", "nn.recurrent",
+           "nn.simple", "optimizer",
            "plugins", "training")
 # Modules of which the package has classes or functions, and that are not attributes of it.
 INNER = ("custom_operation", "language_model", "model", "training")

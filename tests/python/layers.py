@@ -1,4 +1,5 @@
 """Layers, optimizers, data and saved states of the Python package."""
+import json
 import os
 import tempfile
 import unittest
@@ -167,6 +168,49 @@ class Data(unittest.TestCase):
         self.assertEqual([labels.tolist() for _, labels in again], first)
         for rows, labels in loader:
             self.assertEqual(rows.tolist(), [[2 * v, 2 * v + 1] for v in labels.tolist()])
+
+
+class ValuesOfPyTorch(unittest.TestCase):
+    """Layers with the weights and the outputs that golden/layers.py computed with PyTorch."""
+
+    def test_all(self):
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden", "layers.json"), encoding="utf-8") as file:
+            cases = json.load(file)
+        self.assertGreater(len(cases), 60)
+        for case in cases:
+            with self.subTest(case["layer"]):
+                layer = getattr(nn, case["layer"])(*case["arguments"], **case["named"])
+                parameters = dict(layer.named_parameters())
+                self.assertEqual(set(parameters), set(case["weights"]))
+                for name, value in case["weights"].items():
+                    parameters[name].set_value(tensor_of(value))
+                inputs = [tensor_of(each) for each in case["inputs"]]
+                for call in (layer, paddle.jit.to_static(layer)):
+                    found = call(*inputs)
+                    while isinstance(found, (tuple, list)):
+                        found = found[0]
+                    self.assertEqual(found.shape, case["output"]["shape"])
+                    for a, b in zip(found.reshape([-1]).tolist(), case["output"]["data"]):
+                        self.assertAlmostEqual(a, b, delta=1e-5 * max(1, abs(b)))
+                self.assertIsNone(layer.forward.reason)
+
+    def test_attributes(self):
+        self.assertEqual(nn.ELU(0.5).extra_repr(), "alpha=0.5")
+        for call in (lambda: nn.ELU(1, 2), lambda: nn.ELU(beta=1), lambda: nn.PixelShuffle()):
+            self.assertRaises(TypeError, call)
+        for call in (lambda: nn.MultiHeadAttention(6, 4), lambda: nn.LSTM(2, 2, direction="up"),
+                     lambda: nn.TransformerEncoderLayer(4, 2, 4, activation="none_such")):
+            self.assertRaises(paddle.UsageError, call)
+        rnn = nn.LSTM(3, 2)
+        out, (h, c) = rnn(paddle.ones([1, 4, 3]))
+        again, _ = rnn(paddle.ones([1, 2, 3]), initial_states=rnn(paddle.ones([1, 2, 3]))[1])
+        self.assertEqual((h.shape, c.shape), ([1, 1, 2], [1, 1, 2]))
+        for a, b in zip(again.reshape([-1]).tolist(), out[:, 2:].reshape([-1]).tolist()):
+            self.assertAlmostEqual(a, b, places=6)
+
+
+def tensor_of(stored):
+    return paddle.to_tensor(stored["data"], stored["dtype"]).reshape(stored["shape"])
 
 
 if __name__ == "__main__":

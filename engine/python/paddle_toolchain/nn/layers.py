@@ -182,6 +182,75 @@ class Conv2D(_Convolution):
     operation, axes = "conv2d", 2
 
 
+class Conv3D(_Convolution):
+    """3-D convolution; weight is [out, in / groups, depth, rows, columns]."""
+
+    operation, axes = "conv3d", 3
+
+
+class _Transposed(Layer):
+    operation, axes = "", 0
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, dilation=1, groups=1,
+                 bias_attr=None):
+        super().__init__()
+        window = [kernel_size] * self.axes if isinstance(kernel_size, int) else list(kernel_size)
+        self._said = f"{in_channels}, {out_channels}, kernel_size={window}"
+        self._attributes = {"stride": stride, "padding": padding, "output_padding": output_padding, "dilation": dilation,
+                            "groups": groups}
+        area = math.prod(window)
+        self.weight = _xavier([in_channels, out_channels // groups, *window], in_channels * area, out_channels // groups * area)
+        self.bias = None if bias_attr is False else _filled([out_channels], 0)
+
+    def forward(self, x):
+        return _function(self.operation)(x, self.weight, self.bias, **self._attributes)
+
+    def extra_repr(self):
+        return self._said
+
+
+class Conv1DTranspose(_Transposed):
+    """Transposed 1-D convolution; weight is [in, out / groups, length]."""
+
+    operation, axes = "conv1d_transpose", 1
+
+
+class Conv2DTranspose(_Transposed):
+    """Transposed 2-D convolution; weight is [in, out / groups, rows, columns]."""
+
+    operation, axes = "conv2d_transpose", 2
+
+
+class Conv3DTranspose(_Transposed):
+    """Transposed 3-D convolution; weight is [in, out / groups, depth, rows, columns]."""
+
+    operation, axes = "conv3d_transpose", 3
+
+
+class PReLU(Layer):
+    """x where positive, else weight * x, with one weight or one for each channel."""
+
+    def __init__(self, num_parameters=1, init=0.25, data_format="NCHW"):
+        super().__init__()
+        self.data_format = data_format
+        self.weight = _filled([num_parameters], init)
+
+    def forward(self, x):
+        return _function("prelu")(x, self.weight, data_format=self.data_format)
+
+
+class Bilinear(Layer):
+    """x1 @ weight @ x2 for each output, plus the bias."""
+
+    def __init__(self, in1_features, in2_features, out_features, bias_attr=None):
+        super().__init__()
+        self.weight = _xavier([out_features, in1_features, in2_features], in1_features * in2_features, out_features)
+        self.bias = None if bias_attr is False else _filled([1, out_features], 0)
+
+    def forward(self, x1, x2):
+        return _function("bilinear")(x1, x2, self.weight, self.bias)
+
+
 class Embedding(Layer):
     """Rows of weight at the indices x."""
 
@@ -260,6 +329,42 @@ class BatchNorm2D(_BatchNorm):
     """Channels of a batch to mean 0 and variance 1, then scaled and shifted."""
 
     data_format = "NCHW"
+
+
+class BatchNorm3D(_BatchNorm):
+    """Channels of a batch to mean 0 and variance 1, then scaled and shifted."""
+
+    data_format = "NCDHW"
+
+
+class _InstanceNorm(Layer):
+    data_format = ""
+
+    def __init__(self, num_features, epsilon=1e-5):
+        super().__init__()
+        self.epsilon = epsilon
+        self.weight, self.bias = _filled([num_features], 1), _filled([num_features], 0)
+
+    def forward(self, x):
+        return _function("instance_norm")(x, weight=self.weight, bias=self.bias, eps=self.epsilon, data_format=self.data_format)
+
+
+class InstanceNorm1D(_InstanceNorm):
+    """x per sample and channel, to mean 0 and variance 1, then scaled and shifted."""
+
+    data_format = "NCL"
+
+
+class InstanceNorm2D(_InstanceNorm):
+    """x per sample and channel, to mean 0 and variance 1, then scaled and shifted."""
+
+    data_format = "NCHW"
+
+
+class InstanceNorm3D(_InstanceNorm):
+    """x per sample and channel, to mean 0 and variance 1, then scaled and shifted."""
+
+    data_format = "NCDHW"
 
 
 class _Loss(Layer):
