@@ -92,7 +92,7 @@ endforeach()
 set_tests_properties(cli.faults PROPERTIES LABELS "cli;slow")
 # The longest test begins first, so that it does not run alone at the end.
 if(TEST op.cuda)
-  set_tests_properties(op.cuda PROPERTIES COST 1000)
+  set_tests_properties(op.cuda PROPERTIES COST 1000 TIMEOUT 1800)
 endif()
 
 # Fuzz targets. With PADDLE_FUZZ they are libFuzzer's programs; otherwise replay.cc runs them over
