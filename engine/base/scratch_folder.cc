@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <string>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -15,13 +16,15 @@ namespace paddle {
 ScratchFolder::ScratchFolder() {
   const char* const given = std::getenv("TMPDIR");
   const std::string on_disk = given && *given ? given : "/tmp";
+  // The number of the process tells whose folder it is if the process is killed.
+  const std::string name = "paddle-" + std::to_string(::getpid()) + "-XXXXXX";
   for (const std::string& parent : {std::string("/dev/shm"), on_disk}) {
     if (!is_directory(parent)) continue;
-    path_ = parent + "/paddle-XXXXXX";
+    path_ = parent + "/" + name;
     if (::mkdtemp(path_.data())) return;
   }
-  fail(ErrorCode::kDevice, on_disk,
-       "/paddle-XXXXXX: the folder cannot be made: ", std::strerror(errno));
+  fail(ErrorCode::kDevice, on_disk, "/", name,
+       ": the folder cannot be made: ", std::strerror(errno));
 }
 
 ScratchFolder::~ScratchFolder() {

@@ -6,7 +6,8 @@
 namespace paddle {
 
 /// A folder of this user only, which is removed with its files at the end of the scope. It is in
-/// memory where the system has such a folder (/dev/shm), else in $TMPDIR or /tmp.
+/// memory where the system has such a folder (/dev/shm), else in $TMPDIR or /tmp, and its name
+/// starts with "paddle-PID-".
 class ScratchFolder {
  public:
   /// kDevice if it cannot be made.

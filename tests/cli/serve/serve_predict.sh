@@ -70,7 +70,7 @@ answer="$(timeout 120 python3 "$here/serve_predict_client.py" "$port" a-secret-k
 kill -TERM "$server"
 wait "$server" || fail "the end: status $?"
 grep -q "^stopped" "$folder/log" || fail "$(cat "$folder/log")"
-ls -d /dev/shm/paddle-* > /dev/null 2>&1 && fail "files of requests are left: $(ls -d /dev/shm/paddle-*)"
+left="$(compgen -G "/dev/shm/paddle-$server-*")" && fail "files of requests are left: $left"
 
 # Names, settings and models that are not there.
 quiet 0 "$serve" "$folder/runs/csv/model" "$folder/plain.yaml" "$onnx" "$program.json" --dry-run
