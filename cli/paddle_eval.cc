@@ -55,7 +55,7 @@ int run_eval(int argc, char** argv) {
   if (!weights.empty() && !is_file)
     fail(ErrorCode::kUsage, "--weights is for model files; ", arguments[0], " has its own weights");
   if (!is_file && !is_directory(arguments[0]))
-    fail(ErrorCode::kUsage, arguments[0], ": there is no such run or model folder");
+    fail(ErrorCode::kUsage, arguments[0], ": no such run or model folder");
   if (!is_file && !config_file.empty())
     fail(ErrorCode::kUsage, "--config: ", arguments[0], " has a config of its own");
   if (is_file && config_file.empty())

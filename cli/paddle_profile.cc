@@ -355,7 +355,7 @@ int profile_subject(ProfileOptions& options) {
   parse_steps(options.steps);
   if (const std::string file = lang::split_variant(subject).first;
       !file_exists(file) && !is_directory(file))
-    fail(ErrorCode::kUsage, file, ": there is no such file or folder");
+    fail(ErrorCode::kUsage, file, ": no such file or folder");
   const comm::Membership membership = comm::membership_from_environment();
   const bool several = membership.size > 1 || options.simulated > 1;
   if (several && !training)

@@ -57,7 +57,7 @@ int run_runs(int argc, char** argv) {
   if (folders.empty()) folders = {"runs"};
   std::vector<train::RunInfo> runs;
   for (const std::string& folder : folders) {
-    if (!is_directory(folder)) fail(ErrorCode::kUsage, folder, ": there is no such folder");
+    if (!is_directory(folder)) fail(ErrorCode::kUsage, folder, ": no such folder");
     const auto found = train::find_runs(folder);
     if (found.empty()) fail(ErrorCode::kUsage, folder, ": holds no runs");
     for (const std::string& path : found) runs.push_back(train::read_run(path));

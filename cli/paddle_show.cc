@@ -101,7 +101,7 @@ int run_show(int argc, char** argv) {
     }
   }
   const auto [file, variant] = lang::split_variant(config.empty() ? arguments[0] : config);
-  if (!file_exists(file)) fail(ErrorCode::kUsage, file, ": there is no such file");
+  if (!file_exists(file)) fail(ErrorCode::kUsage, file, ": no such file");
   if (paddle_program::is_graph_file(file)) {
     cli::print(json ? onnx::summarize_json(file, read_dims(dims)) + "\n"
                     : onnx::summarize(file, read_dims(dims)));

@@ -29,7 +29,7 @@ void encrypt_one(const std::string& from, const std::string& to, EncryptedCopy& 
 
 EncryptedCopy encrypt_model(const std::string& in, const std::string& out, bool overwrite) {
   namespace fs = std::filesystem;
-  if (!file_exists(in)) fail(ErrorCode::kUsage, in, ": there is no such file or folder");
+  if (!file_exists(in)) fail(ErrorCode::kUsage, in, ": no such file or folder");
   if (file_exists(join_path(in, "run.json")))
     fail(ErrorCode::kUsage, in, ": is a run; state its model, such as ", join_path(in, "model"));
   if (file_exists(out) && !overwrite)

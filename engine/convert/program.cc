@@ -16,7 +16,7 @@ Summary convert_program(const Options& options, const Printer& printer) {
     fail(
         ErrorCode::kUsage, options.in,
         ": is converted whole; --map, --dtype, --only, --exclude and --shard-size are for weights");
-  if (!file_exists(options.in)) fail(ErrorCode::kUsage, options.in, ": there is no such file");
+  if (!file_exists(options.in)) fail(ErrorCode::kUsage, options.in, ": no such file");
   const program::TracedModel traced = program::trace_model(options.in, {});
   onnx::ExportOptions form;
   form.name = traced.name;

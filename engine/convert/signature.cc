@@ -42,7 +42,7 @@ std::string message_of(const Hashes& hashes) {
 }
 
 void check_there(const std::string& model) {
-  if (!file_exists(model)) fail(ErrorCode::kUsage, model, ": there is no such file or folder");
+  if (!file_exists(model)) fail(ErrorCode::kUsage, model, ": no such file or folder");
 }
 
 struct Signature {

@@ -299,7 +299,7 @@ std::unique_ptr<Source> gguf_source(std::shared_ptr<const formats::gguf::Reader>
 }
 
 std::unique_ptr<Source> open_source(const std::string& path, Format format) {
-  if (!file_exists(path)) fail(ErrorCode::kUsage, path, ": there is no such file or folder");
+  if (!file_exists(path)) fail(ErrorCode::kUsage, path, ": no such file or folder");
   return open_as(path, format);
 }
 

@@ -45,7 +45,7 @@ std::vector<std::string> paddle_parameter_files(const std::string& program) {
     // paddle.static.save writes a pickle.
     if (!file_exists(path) && file_exists(stem + ".pdparams")) return {stem + ".pdparams"};
     if (!file_exists(path))
-      fail(ErrorCode::kModel, path, ": there is no such file; it has the parameters of ", program);
+      fail(ErrorCode::kModel, path, ": no such file; it has the parameters of ", program);
     return {path};
   }
   const std::string folder = program.substr(0, program.rfind('/') + 1);

@@ -371,7 +371,7 @@ std::unique_ptr<Batches> open_inputs(const program::Model& model, const InputOpt
   const std::string& first = options.paths[0];
   for (const std::string& path : options.paths)
     if (!file_exists(path) && !is_directory(path))
-      fail(ErrorCode::kUsage, path, ": there is no such file or folder");
+      fail(ErrorCode::kUsage, path, ": no such file or folder");
   const std::optional<data::DataConfig>& run = options.run->data;
   const auto one_file = [&] {
     if (options.paths.size() > 1)

@@ -57,7 +57,7 @@ double quantile(std::vector<double> sorted, double q) {
 
 FolderSummary read_folder(const std::string& folder) {
   const std::string path = (std::filesystem::path(folder) / "profile.json").string();
-  if (!is_directory(folder)) fail(ErrorCode::kUsage, folder, ": there is no such folder");
+  if (!is_directory(folder)) fail(ErrorCode::kUsage, folder, ": no such folder");
   if (!file_exists(path))
     fail(ErrorCode::kUsage, folder, ": holds no profile (there is no profile.json in it)");
   FolderSummary out;

@@ -129,7 +129,7 @@ void read_tables(const formats::SafetensorsReader& weights, ParameterStore& stor
 ModelFile open_model_file(const std::string& path, const LoadOptions& options) {
   lang::ProgramOptions program_options;
   const auto [file, variant] = lang::split_variant(path);
-  if (!file_exists(file)) fail(ErrorCode::kUsage, file, ": there is no such file or folder");
+  if (!file_exists(file)) fail(ErrorCode::kUsage, file, ": no such file or folder");
   program_options.variant = variant;
   for (const std::string& each : options.overrides)
     program_options.overrides.push_back(config::parse_override(each));
@@ -139,7 +139,7 @@ ModelFile open_model_file(const std::string& path, const LoadOptions& options) {
   out.entry = out.program->find_entry(options.function);
   if (!out.entry) reject_function(file, options.function, function_names(*out.program));
   if (!options.weights.empty() && !file_exists(options.weights))
-    fail(ErrorCode::kUsage, options.weights, ": there is no such file");
+    fail(ErrorCode::kUsage, options.weights, ": no such file");
   return out;
 }
 

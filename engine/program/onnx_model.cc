@@ -8,7 +8,7 @@ namespace paddle::program {
 
 OnnxModel::OnnxModel(const std::string& path, const LoadOptions& options) {
   paddle_program::register_programs();
-  if (!file_exists(path)) fail(ErrorCode::kUsage, path, ": there is no such file");
+  if (!file_exists(path)) fail(ErrorCode::kUsage, path, ": no such file");
   if (!options.overrides.empty() || !options.weights.empty() || options.function != "model")
     fail(ErrorCode::kUsage, "params, --weights and --function are for model files in YAML; ", path,
          " has its own weights and one graph");

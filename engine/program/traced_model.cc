@@ -124,7 +124,7 @@ TracedModel trace_model(const std::string& path, const LoadOptions& options,
     return is_directory(path)
                ? trace_folder(find_model_folder(path), options.function, dims, values)
                : trace_file(path, options, dims, values);
-  if (!file_exists(path)) fail(ErrorCode::kUsage, path, ": there is no such file");
+  if (!file_exists(path)) fail(ErrorCode::kUsage, path, ": no such file");
   const auto program = read_onnx_program(path);
   return trace_program(*program, program->model, std::make_shared<ParameterStore>(), false, dims,
                        values);

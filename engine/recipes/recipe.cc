@@ -100,7 +100,7 @@ RecipeResult make_config(const RecipeRequest& request) {
       if (request.data.empty())
         fail(ErrorCode::kUsage, "no data is given: --data PATH (", each.info.doc, ")");
       if (!file_exists(request.data) && !is_directory(request.data))
-        fail(ErrorCode::kUsage, request.data, ": there is no such file or folder");
+        fail(ErrorCode::kUsage, request.data, ": no such file or folder");
       return each.make(request);
     }
     names.push_back(each.info.name);

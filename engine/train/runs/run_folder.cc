@@ -48,7 +48,7 @@ std::vector<ConfigChange> check_config(const std::string& checkpoint, const conf
 }  // namespace
 
 std::string config_of_run(const std::string& folder) {
-  if (!is_directory(folder)) fail(ErrorCode::kUsage, folder, ": there is no such run folder");
+  if (!is_directory(folder)) fail(ErrorCode::kUsage, folder, ": no such run folder");
   for (const char* file : {"config.yaml", "checkpoints/latest/config.yaml"})
     if (file_exists((fs::path(folder) / file).string())) return (fs::path(folder) / file).string();
   fail(ErrorCode::kUsage, folder, ": holds no run (there is no config.yaml in it)");
@@ -75,7 +75,7 @@ std::string RunFolder::file(const std::string& name) const {
 
 void RunFolder::claim(bool resume, bool overwrite) {
   if (resume && !is_directory(path_))
-    fail(ErrorCode::kUsage, path_, ": there is no such run folder to resume");
+    fail(ErrorCode::kUsage, path_, ": no such run folder to resume");
   if (!resume && !overwrite && has_checkpoints())
     fail(ErrorCode::kUsage, path_, ": has checkpoints of an earlier run; use --resume ", path_,
          " to continue, --overwrite to start over, or another --output");

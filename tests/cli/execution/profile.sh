@@ -171,7 +171,7 @@ assert json.load(open(folder + "/of_model/profile.json"))["kind"] == "inference"
 P
 
 expect 2 "no config or model is given" "$profile"
-expect 2 "there is no such file" "$profile" nowhere -o "$folder/none"
+expect 2 "no such file" "$profile" nowhere -o "$folder/none"
 [[ ! -e "$folder/none" ]] || fail "a rejected call left a folder"
 expect 2 "expected A:B with A < B" "$profile" configs/quickstart/digits.yaml -o "$folder/x" --steps 5:5
 expect 2 "--weights, --prompt and --generate are for models" "$profile" configs/quickstart/digits.yaml \

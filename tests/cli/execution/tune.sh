@@ -227,7 +227,7 @@ ok "$tune" configs/quickstart/digits.yaml -o "$folder/dry" --dry-run --what load
 grep -q "  batch: data.batch_size=" "$folder/out" || fail "--dry-run: $(cat "$folder/out")"
 
 expect 2 "one config or model is expected" "$tune"
-expect 2 "there is no such file" "$tune" nowhere -o "$folder/none"
+expect 2 "no such file" "$tune" nowhere -o "$folder/none"
 [[ ! -e "$folder/none" ]] || fail "a rejected call left a folder"
 expect 2 "cannot be tuned for training (did you mean 'threads'?)" "$tune" configs/quickstart/digits.yaml \
   -o "$folder/x" --what thread

@@ -88,7 +88,7 @@ quiet 0 "$convert" plain.safetensors two.npz --only steps --overwrite
 check names two.npz steps
 expect 0 "holds strings and is left out" "$convert" strings.npz s.safetensors
 expect 5 "Python objects are not supported" "$convert" objects.npz y.npz
-expect 2 "there is no such file" "$convert" nowhere.npz y.npz
+expect 2 "no such file" "$convert" nowhere.npz y.npz
 expect 2 "the name does not tell the format" "$convert" plain.safetensors y.bin
 expect 2 "files of the format 'onnx' are read, not written" "$convert" plain.safetensors y.onnx
 expect 2 "--shard-size" "$convert" plain.safetensors y.safetensors --shard-size lots
@@ -153,7 +153,7 @@ for form in words_program.pdmodel words_pir.json; do
   quiet 0 "$bin/paddle-export" "$program" -o exported.onnx --overwrite
   says "agrees with the model"
 done
-expect 2 "there is no such file" "$convert" nowhere.pdmodel words.onnx --overwrite
+expect 2 "no such file" "$convert" nowhere.pdmodel words.onnx --overwrite
 
 # A model's folder takes weights that fit, and only those.
 cd "$OLDPWD" || exit 1

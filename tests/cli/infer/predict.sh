@@ -122,7 +122,7 @@ for name, row in flat.items():
         same = [abs(a - b) < 1e-6 for a, b in zip(other.get(name, row)["probabilities"], row["probabilities"])]
         assert len(same) == 2 and all(same), name
 P
-expect 2 "there is no such file" "$infer" "$folder/look/model" "$folder/flat/none.png"
+expect 2 "no such file" "$infer" "$folder/look/model" "$folder/flat/none.png"
 printf 'not an image' > "$folder/flat/bad.png"
 # Of several pictures, one that cannot be read is skipped and named; by itself it is an error.
 expect 4 "bad.png" "$infer" "$folder/look/model" "$folder/flat/bad.png"

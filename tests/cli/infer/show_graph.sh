@@ -97,7 +97,7 @@ done
 expect 2 "already exists (--overwrite replaces it)" "$show" run --graph run.svg
 ok "$show" run --graph run.svg --overwrite
 expect 2 "pictures are SVG files; name it FILE.svg" "$show" run --graph run.png
-expect 2 "there is no such file" "$show" nothing.yaml --graph n.svg
+expect 2 "no such file" "$show" nothing.yaml --graph n.svg
 expect 2 "--training cannot be combined with --graph" "$show" two.yaml --graph n.svg --training
 expect 2 "params are for model files" "$show" run params.x=1 --graph n.svg
 [[ ! -e n.svg ]] || fail "a failed command has written a picture"

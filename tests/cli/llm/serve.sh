@@ -40,7 +40,7 @@ wait "$server" || fail "the end without keys: status $?"
 
 quiet 0 "$serve" "$model" --dry-run
 expect 2 "no model is given" "$serve"
-expect 2 "nowhere.yaml: there is no such file or folder" "$serve" nowhere.yaml
+expect 2 "nowhere.yaml: no such file or folder" "$serve" nowhere.yaml
 quiet 0 "$serve" "$model" --adapter legal=tests/llm/data/llama_adapter --dry-run
 grep -q "^legal: 8 slots" "$folder/out" || fail "an adapter: $(cat "$folder/out")"
 quiet 0 "$serve" "$model" --family models/llm/llama.yaml --dry-run

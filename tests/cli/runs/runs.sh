@@ -70,7 +70,7 @@ expect 2 "no key has several values" "$bin/paddle-sweep" c.yaml optimizer.lr=0.1
 expect 2 "a range needs --random" "$bin/paddle-sweep" c.yaml optimizer.lr=0.1..1
 expect 3 "unknown key 'lrr'" "$bin/paddle-sweep" c.yaml optimizer.lrr=0.1,1
 expect 2 "neither 'loss' nor a metric" "$bin/paddle-sweep" c.yaml optimizer.lr=0.1,1 --metric acc
-expect 2 "there is no such folder" "$bin/paddle-runs" nowhere
+expect 2 "no such folder" "$bin/paddle-runs" nowhere
 expect 2 "no run has the metric" "$bin/paddle-runs" s --sort acuracy
 expect 2 "no such folder" "$bin/paddle-diff" s/nothing s
 expect 2 "there is no metric 'blue'" "$bin/paddle-score" blue hyp ref
