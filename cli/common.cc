@@ -98,6 +98,18 @@ std::string unknown_option_hint(const CLI::App& parser, int argc, char** argv) {
   return "";
 }
 
+/// "unknown command ..." if the arguments name none of the commands of the parser, else "".
+std::string unknown_command(const CLI::App& parser) {
+  std::vector<std::string> known;
+  for (const CLI::App* command : parser.get_subcommands([](const CLI::App*) { return true; }))
+    known.push_back(command->get_name());
+  if (known.empty() || !parser.get_subcommands().empty()) return "";
+  for (const std::string& word : parser.remaining())
+    if (!word.starts_with('-'))
+      return str("unknown command '", word, "'", did_you_mean(word, known));
+  return "";
+}
+
 void write_output(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
     if (errno == EPIPE) std::_Exit(141);
@@ -201,11 +213,12 @@ std::optional<int> read_command_line(App& app, int argc, char** argv) {
     print(text.str());
     return status;
   } catch (const CLI::ParseError& e) {
-    std::string why = e.what();
+    std::string why = unknown_command(parser);
+    if (why.empty()) why = e.what() + unknown_option_hint(parser, argc, argv);
     for (char& c : why)
       if (c == '\n') c = ' ';
-    fail(ErrorCode::kUsage, trim(why), unknown_option_hint(parser, argc, argv), " (see ",
-         std::filesystem::path(argv[0]).filename().string(), " --help)");
+    fail(ErrorCode::kUsage, trim(why), " (see ", std::filesystem::path(argv[0]).filename().string(),
+         " --help)");
   }
   choose_log_level(verbose, quiet);
   if (!model_key.empty()) set_model_key(model_key);

@@ -108,8 +108,7 @@ TEST(PaddleProgramErrors, RejectsDamagedFiles) {
   fs::remove(folder + "/y.pdiparams");
   const std::string text = read(kFolder + "pictures_program.pdmodel");
   write(folder + "/y.pdmodel", text);
-  EXPECT_NE(message_of(folder + "/y.pdmodel").find("y.pdiparams: no such file"),
-            std::string::npos);
+  EXPECT_NE(message_of(folder + "/y.pdmodel").find("y.pdiparams: no such file"), std::string::npos);
   fs::copy_file(kFolder + "steps_pir.pdiparams", folder + "/y.pdiparams",
                 fs::copy_options::overwrite_existing);
   EXPECT_EQ(message_of(folder + "/y.pdmodel").substr(0, 2), "5 ");

@@ -20,6 +20,8 @@ ln -s "$(readlink -f "$paddle")" "$folder/bin/paddle"
 (PATH="$folder/bin"; "$folder/bin/paddle" train --version > "$folder/out") || fail "paddle train"
 expect 2 "unknown command 'trian' (did you mean 'train'?)" "$paddle" trian
 expect 2 "unknown command 'trian'" "$paddle" help trian
+expect 2 "unknown command 'bild' (did you mean 'build'?) (see paddle-plugin --help)" "$bin/paddle-plugin" bild x
+expect 2 "unknown command 'bild'" "$bin/paddle-plugin" --threads 1 bild --output x
 
 # ---- output that cannot be written ----------------------------------------------------------------
 
