@@ -60,6 +60,13 @@ TEST(Evaluator, NumbersAndLists) {
                             "calculate_gain('leaky_relu', 1) == 1",
                             "calculate_gain('leaky_relu', param=1) == 1",
                             "calculate_gain('tanh') == 5 / 3",
+                            "finfo(x.dtype).eps == 1.1920928955078125e-07",
+                            "finfo('float16').max == 65504 and finfo('float16').min == -65504",
+                            "finfo('bfloat16').max == 3.3895313892515355e+38",
+                            "finfo('double').tiny == 2.2250738585072014e-308",
+                            "iinfo('int8').min == -128 and iinfo('uint8').max == 255",
+                            "iinfo('int64').max == 9223372036854775807",
+                            "iinfo('int64').min + 1 == 0 - iinfo('int64').max",
                             "[] or [1]",
                             "x.shape == [n, 4]"}) {
     const std::string text = std::string(
@@ -136,7 +143,7 @@ TEST(Evaluator, NumberErrors) {
            {"y = x[9]", ""},
            {"if n > 3:\n  y = x", "depends on the input"},
            {"for i in range(n):\n  y = x", "static(n)"},
-           {"for i in x:\n  y = x", "'for' over a tensor"},
+           {"for i in x:\n  y = x", "a loop over a tensor of 'n' elements"},
            {"y = z\nz = x", "read before it is assigned"},
            {"if false:\n  y = x\nz = y", "read before it is assigned"},
            {"y = [1, 2][5]", "index 5 of a list of 2"},

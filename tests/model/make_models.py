@@ -1663,6 +1663,39 @@ def _(w, x, v):
             "along": torch.func.jvp(torch.func.vmap(both), (x.detach(),), (v,))[1], "pull": pull}
 
 
+@case("flow_over_tensors", """
+    inputs: {x: "float32[4, n]", w: "float32[4]", empty: "float32[0, n]"}
+    model: |
+      total = zeros([n])
+      for row in x:
+        total = total * 0.5 + row
+      weighted = x[0] * 0
+      for i, row in enumerate(x):
+        weighted += row * (i + 1)
+      mixed = x[0] * 0
+      for row, factor in zip(x, w):
+        mixed += row * factor
+      for row in empty:
+        mixed = mixed + row
+      return total, weighted, mixed
+    outputs: [total, weighted, mixed]
+    """, {"x": (4, 3), "w": (4,), "empty": np.zeros((0, 3), np.float32)})
+def _(w, x, factors, empty):
+    total = torch.zeros(3)
+    for row in x:
+        total = total * 0.5 + row
+    return {"total": total, "weighted": (x * torch.arange(1, 5)[:, None]).sum(0), "mixed": factors @ x}
+
+
+@case("index_flags", """
+    inputs: {x: "float32[a, b]", t: "bool[]", f: "bool[]"}
+    model: return x[t], x[f], x[:, t], x[x.sum() > 1e9]
+    outputs: [whole, nothing, inner, compared]
+    """, {"x": (3, 4), "t": np.bool_(True), "f": np.bool_(False)})
+def _(w, x, t, f):
+    return {"whole": x[t], "nothing": x[f], "inner": x[:, t], "compared": x[x.sum() > 1e9]}
+
+
 # ---- making and checking --------------------------------------------------------------------------
 
 

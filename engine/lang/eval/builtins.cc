@@ -160,6 +160,56 @@ Value real_function(const std::string& name, double x) {
   return to_integer(name, name == "floor" ? std::floor(x) : std::ceil(x));
 }
 
+/// The DType that a name or tensor gives.
+DType dtype_of(std::string_view callee, const Value& value) {
+  if (value.is_tensor()) return value.tensor().dtype();
+  const auto* name = value.get<std::string>();
+  if (!name) reject_value(callee, "the name of a dtype", value);
+  if (const auto dtype = parse_dtype(*name)) return *dtype;
+  fail(ErrorCode::kConfig, callee, ": '", *name, "' is not a dtype",
+       did_you_mean(*name, dtype_names()));
+}
+
+/// min, max and bits of an integer dtype.
+Value integer_limits(const Value& value) {
+  const DType dtype = dtype_of("iinfo", value);
+  if (!is_integer(dtype) || info(dtype).bits < 8)
+    fail(ErrorCode::kConfig, "iinfo: ", text(dtype), " is not an integer type");
+  const int bits = info(dtype).bits;
+  const bool is_signed = info(dtype).kind == DTypeKind::kSigned;
+  if (!is_signed && bits == 64)
+    fail(ErrorCode::kConfig, "iinfo: the limits of uint64 are beyond 64-bit signed numbers");
+  const int64_t most = static_cast<int64_t>((uint64_t{1} << (is_signed ? bits - 1 : bits)) - 1);
+  return Value::map({{"min", Value(is_signed ? -most - 1 : int64_t{0})},
+                     {"max", Value(most)},
+                     {"bits", Value(int64_t{bits})}});
+}
+
+/// min, max, eps, tiny and bits of a float dtype, as in PyTorch.
+Value float_limits(const Value& value) {
+  const DType dtype = dtype_of("finfo", value);
+  struct Format {
+    DType dtype;
+    int digits, max_exponent;  ///< of the significand, with the leading 1; max < 2^max_exponent
+  };
+  constexpr Format kFormats[] = {{DType::kF64, 53, 1024},
+                                 {DType::kF32, 24, 128},
+                                 {DType::kBF16, 8, 128},
+                                 {DType::kF16, 11, 16}};
+  for (const Format& f : kFormats) {
+    if (f.dtype != dtype) continue;
+    const double eps = std::ldexp(1.0, 1 - f.digits);
+    const double most = std::ldexp(2.0 - eps, f.max_exponent - 1);
+    return Value::map({{"min", Value(-most)},
+                       {"max", Value(most)},
+                       {"eps", Value(eps)},
+                       {"tiny", Value(std::ldexp(1.0, 2 - f.max_exponent))},
+                       {"bits", Value(int64_t{info(dtype).bits})}});
+  }
+  fail(ErrorCode::kConfig, "finfo: expected float64, float32, bfloat16 or float16, found ",
+       text(dtype));
+}
+
 Value length(const Value& value) {
   if (value.is_tensor()) {
     if (value.tensor().ndim() == 0) fail(ErrorCode::kConfig, "len of a 0-D tensor");
@@ -205,6 +255,12 @@ Value Evaluation::call_builtin(const std::string& name, Arguments arguments, con
   auto& args = arguments.positional;
   if (name == "len" && args.size() == 1)
     return with_location_scope(where, [&] { return length(args[0]); });
+  if ((name == "finfo" || name == "iinfo") && args.size() == 1)
+    return with_location_scope(
+        where, [&] { return name == "finfo" ? float_limits(args[0]) : integer_limits(args[0]); });
+  if (name == "enumerate" || name == "zip")
+    for (Value& each : args)
+      if (each.is_tensor()) each = elements_of(each.tensor(), where);
   const bool loops = name == "range" || name == "enumerate" || name == "zip" || name == "static";
   if (any_tensor(arguments) && !loops) {
     if (name == "sum" && !args.empty() && args[0].items()) {

@@ -66,6 +66,8 @@ class Evaluation : public TraceContext {
 
   // --- indexing.cc ---
   Value index(const Value& base, const Expr& expr, Frame& frame);
+  /// The list x[0], x[1], ... for loops; rejected if the first size is not known while tracing.
+  Value elements_of(const Tensor& x, const SourcePosition& where);
   void assign_index(const Expr& target, const Value& value, Frame& frame);
 
   // --- shape_interpreter.cc ---

@@ -48,6 +48,17 @@ Range list_range(const Value& start, const Value& stop, const Value& step, int64
 
 }  // namespace
 
+Value Evaluation::elements_of(const Tensor& x, const SourcePosition& where) {
+  if (x.ndim() == 0) reject(where, "a loop over a 0-D tensor");
+  const Dim size = x.dim(0);
+  if (!size.is_constant())
+    reject(where, str("a loop over a tensor of '", size.text(),
+                      "' elements, which are not known while tracing: loop over range(static(",
+                      size.text(), ")) and index it, or use 'while'"));
+  if (size.value() == 0) return Value::list({});
+  return operations_.op("unbind", {x, Value(int64_t{0})}, where);
+}
+
 Value Evaluation::index(const Value& base, const Expr& expr, Frame& frame) {
   if (base.is_tensor()) {
     return read_index(*this, base.tensor(), expr, frame);

@@ -37,11 +37,9 @@ Outcome Statements::run_iterations(const Stmt& statement, Frame& frame,
 }
 
 Outcome Statements::run_for(const Stmt& statement, Frame& frame) {
-  const Value range = ev_.evaluate(*statement.value, frame);
   const SourcePosition& where = statement.value->where;
-  if (range.is_tensor()) {
-    ev_.reject(where, "'for' over a tensor: loop over range(n) and index it, or use 'while'");
-  }
+  Value range = ev_.evaluate(*statement.value, frame);
+  if (range.is_tensor()) range = ev_.elements_of(range.tensor(), where);
   const ValueList* items = range.items();
   if (!items) ev_.reject(where, str("'for' needs a list, found ", range.describe()));
   // The list may change under the loop; what it held at the start counts.

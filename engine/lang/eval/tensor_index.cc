@@ -275,12 +275,21 @@ class TensorIndex {
     const Tensor& mask = tensors_[0].tensor;
     if (mask.ndim() == view_.ndim() && mask.ndim() > 0)
       return operations_.op("masked_select", {view_, mask}, where_).tensor();
-    if (mask.ndim() == 0) ev_.reject(where_, "a 0-D boolean cannot be an index");
     const int64_t axis = tensors_[0].axis;
+    if (mask.ndim() == 0) return read_flag(mask, axis);
     const Value places = operations_.op("nonzero", {mask}, where_);
     const Tensor rows =
         operations_.op("gather_nd", {to_front(view_, axis, mask.ndim()), places}, where_).tensor();
     return back_in_place(rows, axis);
+  }
+
+  /// As NumPy: a further axis, of size 1 if the flag is true, else 0.
+  Tensor read_flag(const Tensor& flag, int64_t axis) {
+    const Value line = operations_.op("reshape", {flag, Value::list(numbers({1}))}, where_);
+    const Value places = operations_.op(
+        "reshape", {operations_.op("nonzero", {line}, where_), Value::list(numbers({-1}))}, where_);
+    const Value one = operations_.op("unsqueeze", {view_, Value(axis)}, where_);
+    return operations_.op("index_select", {one, places, Value(axis)}, where_).tensor();
   }
 
   void write_mask(const Tensor& value) {

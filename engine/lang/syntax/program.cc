@@ -6,7 +6,7 @@
 namespace paddle::lang {
 namespace {
 
-constexpr std::array<std::string_view, 25> kBuiltins = {"range",
+constexpr std::array<std::string_view, 27> kBuiltins = {"range",
                                                         "enumerate",
                                                         "zip",
                                                         "len",
@@ -24,6 +24,8 @@ constexpr std::array<std::string_view, 25> kBuiltins = {"range",
                                                         "floor",
                                                         "ceil",
                                                         "static",
+                                                        "finfo",
+                                                        "iinfo",
                                                         "param",
                                                         "state",
                                                         "update",
