@@ -1696,6 +1696,64 @@ def _(w, x, t, f):
     return {"whole": x[t], "nothing": x[f], "inner": x[:, t], "compared": x[x.sum() > 1e9]}
 
 
+@case("attributes_of_run_time", """
+    inputs: {x: "float32[a, b, c]", axis: "int64[]", index: "int64[m]"}
+    model: |
+      total, average = sum(x, axis), mean(x, axis=axis, keepdim=true)
+      places = argmax(x, axis=axis)
+      running, share = cumsum(x, axis), softmax(x, axis=axis)
+      sorted, order = topk(x, 1, axis=axis)
+      joined = concat([x, x * 2], axis)
+      picked = index_select(x, index, axis)
+      grown = unsqueeze(x, axis)
+      back = squeeze(grown, axis)
+      last = sum(x[0, 0], axis - 1)
+      return total, average, places, running, share, sorted, order, joined, picked, grown, back, last
+    outputs: [total, average, places, running, share, sorted, order, joined, picked, grown, back, last]
+    """, {"x": (3, 4, 5), "axis": np.int64(1), "index": ints(1, 0)})
+def _(w, x, axis, index):
+    values, order = torch.topk(x, 1, dim=1)
+    return {"total": x.sum(1), "average": x.mean(1, keepdim=True), "places": x.argmax(1), "running": x.cumsum(1),
+            "share": x.softmax(1), "sorted": values, "order": order, "joined": torch.cat([x, x * 2], 1),
+            "picked": x[:, index], "grown": x[:, None], "back": x, "last": x[0, 0].sum()}
+
+
+@case("sizes_of_run_time", """
+    inputs: {x: "float32[a, b, c]", k: "int64[]", sizes: "int64[3]", n: "int32[2]", borders: "int64[4]",
+             counts: "int64[m]"}
+    model: |
+      as_sizes, rows = reshape(x, sizes), reshape(x, [k, -1])
+      expanded, tiled = expand(x[:1], [k, b, c]), tile(x, [1, k, 1])
+      blank, filled = zeros([k, a]), full(sizes, 3.0)
+      rolled, rolled_both, rolled_flat = roll(x, k, 1), roll(x, n, [0, 2]), roll(x, k)
+      image = reshape(x, [1, a, b, c])
+      constant, reflected = pad(image, borders), pad(image, borders, mode="reflect")
+      replicated, circular = pad(image, borders, mode="replicate"), pad(image, borders, mode="circular")
+      first, second = split(x, [k, 2], axis=1)
+      counted, found = bincount(counts, minlength=k + 4), bincount(counts, minlength=k)
+      nearest = interpolate(image, size=sizes[:2], mode="nearest")
+      bilinear = interpolate(image, size=sizes[:2], mode="bilinear")
+      kept = dropout(x, k * 0.25)
+      return as_sizes, rows, expanded, tiled, blank, filled, rolled, rolled_both, rolled_flat, constant, reflected, replicated, circular, first, second, counted, found, nearest, bilinear, kept
+    outputs: [as_sizes, rows, expanded, tiled, blank, filled, rolled, rolled_both, rolled_flat,
+              constant, reflected, replicated, circular, first, second, counted, found, nearest,
+              bilinear, kept]
+    """, {"x": (3, 4, 5), "k": np.int64(2), "sizes": ints(5, 3, 4), "n": np.asarray([-1, 7], np.int32),
+          "borders": ints(1, 2, 0, 3), "counts": ints(1, 0, 3, 1)})
+def _(w, x, k, sizes, n, borders, counts):
+    first, second = x.split([2, 2], 1)
+    image, border = x[None], (1, 2, 0, 3)
+    return {"as_sizes": x.reshape(5, 3, 4), "rows": x.reshape(2, -1), "expanded": x[:1].expand(2, 4, 5),
+            "tiled": x.tile(1, 2, 1), "blank": torch.zeros(2, 3), "filled": torch.full((5, 3, 4), 3.0),
+            "rolled": x.roll(2, 1), "rolled_both": x.roll((-1, 7), (0, 2)), "rolled_flat": x.roll(2),
+            "constant": F.pad(image, border), "reflected": F.pad(image, border, "reflect"),
+            "replicated": F.pad(image, border, "replicate"), "circular": F.pad(image, border, "circular"),
+            "first": first, "second": second, "counted": torch.bincount(counts, minlength=6),
+            "found": torch.bincount(counts, minlength=2),
+            "nearest": F.interpolate(image, (5, 3), mode="nearest"),
+            "bilinear": F.interpolate(image, (5, 3), mode="bilinear"), "kept": x}
+
+
 # ---- making and checking --------------------------------------------------------------------------
 
 

@@ -22,6 +22,7 @@
 #include "kernels/cuda/product_group.h"
 #include "kernels/cuda/recurrent.h"
 #include "kernels/cuda/rows.h"
+#include "kernels/cuda/run_time_sizes.h"
 #include "kernels/cuda/sequences.h"
 #include "kernels/cuda/sort.h"
 #include "kernels/cuda/tables.h"
@@ -105,6 +106,7 @@ const std::map<std::string_view, PrepareFn>& kernel_table() {
       {"rmsprop_update", prepare_update},
       {"rnnt_alignment", prepare_rnnt_alignment},
       {"rnnt_occupancy", prepare_rnnt_occupancy},
+      {"run_time_sizes", prepare_run_time_sizes},
       {"scatter_along", prepare_scatter_along},
       {"scatter_nd_add", prepare_scatter_nd},
       {"scatter_nd_put", prepare_scatter_nd},

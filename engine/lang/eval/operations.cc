@@ -2,7 +2,7 @@
 #include "lang/eval/operations.h"
 
 #include "ops/core/access.h"
-#include "ops/core/call.h"
+#include "ops/core/run_time_attrs.h"
 
 namespace paddle::lang {
 namespace {
@@ -23,6 +23,24 @@ AttrValue to_attr(const Op& op, const Value& value, int depth = 0) {
   if (!items || depth > 16) not_an_attribute(op, value);
   AttrValue::List out;
   for (const Value& item : *items) out.push_back(to_attr(op, item, depth + 1));
+  return out;
+}
+
+/// A list of sizes with tensors among them, whose values may be known only at run time; nothing for
+/// attributes and lists of other kinds.
+std::optional<AttrValue> sizes_of(const Op& op, const AttrDef& def, const Value& value) {
+  if (def.type != AttrType::kDims && !(def.type == AttrType::kAny && def.or_tensor)) return {};
+  const std::string where = str(op.name(), ": ", def.name, ": ");
+  AttrValue::List out;
+  for (const Value& item : *value.items()) {
+    if (!item.is_tensor()) {
+      out.push_back(to_attr(op, item));
+      continue;
+    }
+    const Shape dims = dims_of(item.tensor(), where);
+    if (dims.size() != 1) return {};
+    out.emplace_back(dims[0]);
+  }
   return out;
 }
 
@@ -88,6 +106,9 @@ Value Operations::invoke(const Op& op, const Arguments& arguments, const SourceP
     const bool operand = param && param->is_operand;
     if (operand && value.is_dim()) return to_tensor(value, where, op.name());
     if (value.items() && holds_tensor(value)) {
+      if (param && !operand)
+        if (auto sizes = sizes_of(op, op.attrs()[static_cast<size_t>(param->index)], value))
+          return std::move(*sizes);
       Tensors tensors;
       for (const Value& item : *value.items()) tensors.push_back(to_tensor(item, where, op.name()));
       return tensors;
@@ -114,10 +135,10 @@ Value Operations::invoke(const Op& op, const Arguments& arguments, const SourceP
       for (const auto& [name, value] : arguments.named) {
         named.emplace_back(name, convert(value, find_param(op, name)));
       }
-      Bound bound = bind_arguments(op, std::move(positional), std::move(named));
+      const BoundCall bound = bind_call(op, std::move(positional), std::move(named));
       // The arguments may have chosen among several operations of one name.
       const Op& meant = *bound.op;
-      Tensors results = paddle::call(meant, std::move(bound.operands), bound.attrs);
+      Tensors results = paddle::call(bound);
       for (const Tensor& result : results) {
         // Rejects what 64 bits cannot count.
         if (result.defined()) element_count(std::span<const Dim>(result.shape()));

@@ -45,6 +45,20 @@ Tensors decompose_fused_dropout_add(CallContext& c) {
   return {ops::dropout(c.operand(0), a.p, std::nullopt, a.training, a.mode) + c.operand(1)};
 }
 
+namespace {
+
+/// x's shape with 1 in the axes that share one decision: those that `axis` does not name.
+Shape decision_shape(const Tensor& x, const std::optional<Axes>& axis) {
+  Shape shape = x.shape();
+  if (!axis) return shape;
+  const auto kept = normal_axes(axis, x.ndim());
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (std::find(kept.begin(), kept.end(), static_cast<int64_t>(i)) == kept.end()) shape[i] = 1;
+  return shape;
+}
+
+}  // namespace
+
 void infer_dropout(InferContext& c) {
   const auto a = c.attrs_as<DropoutAttrs>();
   c.check(a.p >= 0 && a.p <= 1, "p must lie in [0, 1], not ", a.p);
@@ -59,15 +73,23 @@ Tensors decompose_dropout(CallContext& c) {
   if (!a.training) return {upscale ? ops::assign(x) : x * (1 - a.p)};
   if (a.p == 0) return {ops::assign(x)};
   if (a.p == 1) return {x * 0.0};
-  // Axes that are not named share one decision.
-  Shape shape = x.shape();
-  if (a.axis) {
-    const auto kept = normal_axes(a.axis, x.ndim());
-    for (size_t i = 0; i < shape.size(); ++i)
-      if (std::find(kept.begin(), kept.end(), static_cast<int64_t>(i)) == kept.end()) shape[i] = 1;
-  }
-  const Tensor dropped = x * ops::dropout_mask(x, a.p, shape);
+  const Tensor dropped = x * ops::dropout_mask(x, a.p, decision_shape(x, a.axis));
   return {upscale ? dropped * (1 / (1 - a.p)) : dropped};
+}
+
+Tensors decompose_dropout_at_rate(CallContext& c) {
+  const auto a = c.attrs_as<DropoutAtRateAttrs>();
+  const Tensor& x = c.operand(0);
+  const bool upscale = a.mode == "upscale_in_train";
+  const Tensor p = ops::cast(ops::detach(c.operand(1)), x.dtype());
+  if (p.ndim() != 0) reject("dropout", "p must be one number, not ", p.type());
+  const Tensor keep = 1.0 - p;
+  if (!a.training) return {upscale ? ops::assign(x) : x * keep};
+  const Tensor drawn = ops::uniform(decision_shape(x, a.axis), DType::kF32);
+  const Tensor kept = ops::greater_equal(drawn, ops::cast(p, DType::kF32));
+  const Tensor dropped = ops::where(kept, x, x * 0.0);
+  return {upscale ? dropped / ops::where(ops::greater_than(keep, number(0)), keep, keep + 1.0)
+                  : dropped};
 }
 
 }  // namespace paddle::rules

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "ops/core/compose.h"
+#include "ops/core/run_time_attrs.h"
 #include "ops/generated/indexing.h"
 #include "ops/generated/math.h"
 #include "ops/generated/shape.h"
@@ -110,6 +111,32 @@ Tensors decompose_roll(CallContext& c) {
     out = ops::concat({slice_axis(out, axis, cut, n), slice_axis(out, axis, 0, cut)}, axis);
   }
   return {out.is_same_cell(x) ? ops::assign(x) : out};
+}
+
+Tensors decompose_roll_by(CallContext& c) {
+  const auto a = c.attrs_as<RollByAttrs>();
+  const Tensor &x = c.operand(0), &shifts = c.operand(1);
+  if (!a.axis || a.axis->empty()) {
+    const Tensor flat = ops::reshape(x, Shape{-1});
+    return {ops::reshape(ops::roll_by(flat, shifts, Axes{0}), x.shape())};
+  }
+  Axes axes = *a.axis;
+  Tensors sizes;
+  for (int64_t& axis : axes) {
+    axis = axis_of("roll", axis, x.ndim());
+    sizes.push_back(ops::maximum(dim_value(x.dim(axis), DType::kI64), integer(1)));
+  }
+  const Dim count(static_cast<int64_t>(axes.size()));
+  if (shifts.ndim() > 1 || !(shifts.ndim() == 0 ? Dim(1) : shifts.dim(0)).same(count))
+    reject("roll", "shifts of ", shifts.type(), " are given for ", count, " axes");
+  const Tensor left = ops::neg(ops::reshape(ops::cast(shifts, DType::kI64), Shape{count}));
+  const Shape cuts = dims_of(ops::remainder(left, ops::stack(sizes, 0)), "roll: shifts: ");
+  Tensor out = x;
+  for (size_t i = 0; i < axes.size(); ++i)
+    out = ops::concat(
+        {slice_axis(out, axes[i], cuts[i], x.dim(axes[i])), slice_axis(out, axes[i], 0, cuts[i])},
+        axes[i]);
+  return {out};
 }
 
 Tensors decompose_rot90(CallContext& c) {

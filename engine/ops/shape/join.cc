@@ -1,8 +1,14 @@
 // Rules of shape.yaml: joining, splitting and padding.
 
 #include <algorithm>
+#include <numeric>
 
+#include "ops/core/attr_words.h"
 #include "ops/core/compose.h"
+#include "ops/core/run_time_attrs.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/indexing.h"
+#include "ops/generated/math.h"
 #include "ops/generated/reduce.h"
 #include "ops/generated/shape.h"
 #include "ops/generated/shape_rules.h"
@@ -93,10 +99,16 @@ void infer_split(InferContext& c) {
 Tensors decompose_split(CallContext& c) {
   const auto a = c.attrs_as<SplitAttrs>();
   const Tensor& x = c.operand(0);
+  const auto axis = static_cast<size_t>(axis_of("split", a.axis, x.ndim()));
+  const Shape sizes = split_sizes(c.op(), a.num_or_sections, x.dim(a.axis));
   Tensors out;
   Dim at = 0;
-  for (const Dim& size : split_sizes(c.op(), a.num_or_sections, x.dim(a.axis))) {
-    out.push_back(slice_axis(x, a.axis, at, at + size));
+  for (const Dim& size : sizes) {
+    const Tensor part = slice_axis(x, a.axis, at, at + size);
+    Shape shape = part.shape();
+    shape[axis] = size;
+    // Slices end where x does; the reshape rejects sections of run time beyond it.
+    out.push_back(same_shape(shape, part.shape()) ? part : ops::reshape(part, shape));
     at = at + size;
   }
   return out;
@@ -142,40 +154,43 @@ struct Borders {
   std::vector<int64_t> before, after;
 };
 
-Borders pad_borders(const Op& op, const PadAttrs& a, size_t rank) {
+Borders pad_borders(const Op& op, const std::vector<int64_t>& pad, std::string_view mode,
+                    const std::optional<std::string>& data_format, bool from_left, size_t rank) {
+  if (data_format)
+    require_word(*data_format, "NCL|NLC|NCHW|NHWC|NCDHW|NDHWC", op.name(), ": data_format: ");
   Borders b{std::vector<int64_t>(rank), std::vector<int64_t>(rank)};
-  const size_t count = a.pad.size();
+  const size_t count = pad.size();
   if (count % 2 != 0 || count > 2 * rank)
     fail(ErrorCode::kUsage, op.name(), ": ", count, " border sizes do not fit ", rank,
          " dimensions");
-  if (count == 2 * rank && a.mode == "constant") {
+  if (count == 2 * rank && mode == "constant") {
     for (size_t i = 0; i < rank; ++i) {
-      const size_t axis = a.pad_from_left_axis ? i : rank - 1 - i;
-      b.before[axis] = a.pad[2 * i];
-      b.after[axis] = a.pad[2 * i + 1];
+      const size_t axis = from_left ? i : rank - 1 - i;
+      b.before[axis] = pad[2 * i];
+      b.after[axis] = pad[2 * i + 1];
     }
     return b;
   }
   // Spatial axes, the last one first: channels are axis 1, or the last with …C layouts.
-  const bool channels_last = a.data_format && a.data_format->ends_with('C');
+  const bool channels_last = data_format && data_format->ends_with('C');
   const size_t last = rank - (channels_last && rank > 2 ? 1 : 0);
   for (size_t i = 0; i < count / 2; ++i) {
     const size_t axis = last - 1 - i;
     if (axis >= rank) fail(ErrorCode::kUsage, op.name(), ": ", count, " border sizes are too many");
-    b.before[axis] = a.pad[2 * i];
-    b.after[axis] = a.pad[2 * i + 1];
+    b.before[axis] = pad[2 * i];
+    b.after[axis] = pad[2 * i + 1];
   }
   return b;
+}
+
+Borders pad_borders(const Op& op, const PadAttrs& a, size_t rank) {
+  return pad_borders(op, a.pad, a.mode, a.data_format, a.pad_from_left_axis, rank);
 }
 
 }  // namespace
 
 void infer_pad(InferContext& c) {
   const auto a = c.attrs_as<PadAttrs>();
-  const std::vector<std::string> layouts = {"NCL", "NLC", "NCHW", "NHWC", "NCDHW", "NDHWC"};
-  if (a.data_format)
-    c.check(std::find(layouts.begin(), layouts.end(), *a.data_format) != layouts.end(),
-            "data_format: expected one of ", join(layouts, ", "), ", found '", *a.data_format, "'");
   const Borders b = pad_borders(c.op(), a, c.shape(0).size());
   Shape to = c.shape(0);
   for (size_t i = 0; i < to.size(); ++i) {
@@ -189,6 +204,54 @@ void infer_pad(InferContext& c) {
     c.check(!to[i].less(0).value_or(false), "axis ", i, " would have a negative size");
   }
   c.result(c.dtype(0), to);
+}
+
+namespace {
+
+/// x between `before` and `after` further elements in one axis.
+Tensor pad_axis(const Tensor& x, int64_t axis, const Dim& before, const Dim& after,
+                const PadByAttrs& a) {
+  const Dim n = x.dim(axis);
+  if (a.mode == "constant") {
+    const auto border = [&](const Dim& size) {
+      Shape shape = x.shape();
+      shape[static_cast<size_t>(axis)] = size;
+      return full_of(shape, a.value, x.dtype());
+    };
+    return ops::concat({border(before), x, border(after)}, axis);
+  }
+  const Tensor size = dim_value(n, DType::kI64), last = size - integer(1);
+  Tensor from = ops::arange(AttrValue(Dim(0)), AttrValue(before + n + after), AttrValue(Dim(1)),
+                            DType::kI64) -
+                dim_value(before, DType::kI64);
+  if (a.mode == "circular")
+    from = ops::remainder(from, size);
+  else if (a.mode == "reflect")
+    from = last - ops::abs(last - ops::abs(from));
+  else
+    from = ops::minimum(ops::maximum(from, integer(0)), last);
+  return ops::index_select(x, from, axis);
+}
+
+}  // namespace
+
+Tensors decompose_pad_by(CallContext& c) {
+  const auto a = c.attrs_as<PadByAttrs>();
+  const Shape sizes = dims_of(c.operand(1), "pad: ");
+  // Where the sizes belong: number i + 1 for the size i.
+  std::vector<int64_t> places(sizes.size());
+  std::iota(places.begin(), places.end(), 1);
+  Tensor out = c.operand(0);
+  const Borders borders =
+      pad_borders(c.op(), places, a.mode, a.data_format, a.pad_from_left_axis, out.shape().size());
+  const auto size_at = [&](int64_t place) {
+    return place == 0 ? Dim(0) : sizes[static_cast<size_t>(place - 1)];
+  };
+  for (size_t i = 0; i < borders.before.size(); ++i)
+    if (borders.before[i] != 0 || borders.after[i] != 0)
+      out = pad_axis(out, static_cast<int64_t>(i), size_at(borders.before[i]),
+                     size_at(borders.after[i]), a);
+  return {out};
 }
 
 Tensors vjp_pad(VjpContext& c) {

@@ -15,6 +15,16 @@ Tensors decompose_shape(CallContext& c) {
   return {ops::stack(sizes, 0)};
 }
 
+void infer_run_time_sizes(InferContext& c) {
+  const Dim count = c.rank(0) == 1 ? c.shape(0)[0] : Dim(-1);
+  c.check(count.is_constant() && count.value() >= 0 && count.value() < 64,
+          "expected a list of at most 63 sizes, found ", c.type(0));
+  Shape shape;
+  for (int64_t i = 0; i < count.value(); ++i) shape.push_back(c.run_time_dim());
+  shape.emplace_back(0);
+  c.result(DType::kBool, std::move(shape));
+}
+
 Tensors decompose_numel(CallContext& c) {
   return {dim_value(element_count(std::span<const Dim>(c.operand(0).shape())), DType::kI64)};
 }

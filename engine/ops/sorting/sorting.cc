@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "ops/core/compose.h"
+#include "ops/core/run_time_attrs.h"
+#include "ops/generated/creation.h"
 #include "ops/generated/indexing.h"
 #include "ops/generated/math.h"
 #include "ops/generated/reduce.h"
@@ -252,6 +254,14 @@ void infer_bincount(InferContext& c) {
                     "weights and x differ in length");
   c.result(c.has(1) ? (c.dtype(1) == DType::kF32 ? DType::kF32 : DType::kF64) : DType::kI64,
            {c.run_time_dim()});
+}
+
+Tensors decompose_bincount_to(CallContext& c) {
+  const Tensor counts = ops::bincount(c.operand(0), c.operand(1));
+  const Tensor missing = ops::maximum(
+      ops::cast(c.operand(2), DType::kI64) - dim_value(counts.dim(0), DType::kI64), integer(0));
+  return {ops::concat(
+      {counts, ops::zeros(dims_of(missing, "bincount: minlength: "), counts.dtype())}, 0)};
 }
 
 void infer_histogram(InferContext& c) {
