@@ -4,6 +4,9 @@
 #include <utility>
 
 #include "autograd/precision_override.h"
+#include "base/source_location.h"
+#include "base/text.h"
+#include "ir/tracer.h"
 #include "ops/core/call.h"
 #include "ops/core/kernel.h"
 #include "ops/generated/math.h"
@@ -32,7 +35,29 @@ class Within {
 
 }  // namespace
 
-PrecisionClass Autocast::class_of(const Op& op) const {
+/// Whether the operation that is being traced belongs to a layer, or to an inner layer of one, that
+/// a pattern of full_layers names.
+bool Autocast::is_in_full_layer() {
+  if (options_.full_layers.empty()) return false;
+  const std::string& origin = ir::LocationScope::current();
+  if (origin == origin_) return origin_is_full_;
+  origin_ = origin;
+  origin_is_full_ = false;
+  const std::string layer = parse_origin(origin).layer;
+  for (size_t end = layer.find('.'); !layer.empty(); end = layer.find('.', end + 1)) {
+    const std::string path = layer.substr(0, end);
+    for (const std::string& pattern : options_.full_layers) {
+      if (!matches_pattern(pattern, path)) continue;
+      origin_is_full_ = true;
+      if (options_.matched_layers) options_.matched_layers->insert(pattern);
+    }
+    if (end == std::string::npos) break;
+  }
+  return origin_is_full_;
+}
+
+PrecisionClass Autocast::class_of(const Op& op) {
+  if (is_in_full_layer()) return PrecisionClass::kFull;
   if (options_.custom_full.contains(&op)) return PrecisionClass::kFull;
   if (options_.custom_low.contains(&op)) return PrecisionClass::kLow;
   return overridden_precision(op).value_or(op.def->precision);

@@ -6,6 +6,7 @@
 // them. Installed above the tape or the tracer.
 
 #include <functional>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,6 +21,11 @@ struct AutocastOptions {
   bool all_low = false;  ///< level O2
   /// Operations whose class overrides that of the schema.
   std::set<const Op*> custom_low, custom_full;
+  /// Patterns (`*` and `?`) of paths of layers, blocks and ranges in which all operations compute
+  /// in float32.
+  std::vector<std::string> full_layers = {};
+  /// The patterns that have matched so far; not counted if null.
+  std::shared_ptr<std::set<std::string>> matched_layers = {};
 };
 
 class Autocast final : public ForwardingInterpreter {
@@ -38,7 +44,8 @@ class Autocast final : public ForwardingInterpreter {
                int64_t max_steps) override;
 
  private:
-  PrecisionClass class_of(const Op& op) const;
+  PrecisionClass class_of(const Op& op);
+  bool is_in_full_layer();
   Tensors decomposed(const OpCall& call, bool widening);
   Tensors cast_and_call(const OpCall& call);
   Tensor lowered(const Tensor& x) const;
@@ -48,7 +55,9 @@ class Autocast final : public ForwardingInterpreter {
   bool in_widening_ = false;  ///< inside the decomposition of an operation of the class `widening`
   /// Operands of the current operation before and after promotion to float32.
   std::vector<std::pair<Tensor, Tensor>> promoted_;
-  size_t outer_ = 0;  ///< number of entries that belong to enclosing decompositions
+  size_t outer_ = 0;    ///< number of entries that belong to enclosing decompositions
+  std::string origin_;  ///< of the last operation that was compared with full_layers
+  bool origin_is_full_ = false;
 };
 
 }  // namespace paddle::autograd

@@ -28,4 +28,13 @@ void describe_cpu(TargetInfo& target) {
   target.tile_bytes = tile_working_set();
 }
 
+bool has_products_in([[maybe_unused]] DType low) {
+#if defined(__x86_64__)
+  if (allowed_instructions() < InstructionSet::kAvx512) return false;
+  return low == DType::kBF16 && __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
 }  // namespace paddle::runtime

@@ -9,4 +9,7 @@ namespace paddle::runtime {
 /// the working set of batch tiling.
 void describe_cpu(TargetInfo& target);
 
+/// Whether this processor has instructions for products in a 16-bit type, which kernels may use.
+bool has_products_in(DType low);
+
 }  // namespace paddle::runtime

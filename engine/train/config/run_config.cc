@@ -21,6 +21,7 @@
 #include "program/prediction.h"
 #include "program/row_table.h"
 #include "train/config/compile_config.h"
+#include "train/config/mixed_precision.h"
 #include "train/config/nonfinite_policy.h"
 #include "train/config/padding_masks.h"
 #include "train/config/run_keys.h"
@@ -33,37 +34,6 @@ constexpr const char* kTableDay = "1 epoch";
 using config::Schema;
 using config::Section;
 using config::Spec;
-
-Schema amp_schema() {
-  Schema s;
-  s.add("level", Spec::word({"O1", "O2"})
-                     .fallback("O1")
-                     .doc("O1: products in 16 bits; O2: nearly everything, parameters included"));
-  s.add("loss_scale",
-        Spec::real()
-            .above(0)
-            .or_else(Spec::word({"dynamic"}))
-            .doc("'dynamic' or a number; default: dynamic for float16, none for bfloat16"));
-  s.add("init_loss_scale",
-        Spec::real().at_least(1).fallback("65536").doc("the dynamic scale of the first update"));
-  s.add("growth_factor", Spec::real().above(1).fallback("2").doc(
-                             "of the loss scale after growth_interval updates without overflow"));
-  s.add("backoff_factor",
-        Spec::real().above(0).below(1).fallback("0.5").doc("of the loss scale after an overflow"));
-  s.add("growth_interval", Spec::integer().at_least(1).fallback("2000").doc(
-                               "updates in a row without an overflow before the scale grows"));
-  s.add("backoff_interval", Spec::integer().at_least(1).fallback("1").doc(
-                                "updates in a row with an overflow before it falls"));
-  s.add("custom_low", Spec::list(Spec::text())
-                          .or_else(Spec::text())
-                          .fallback("[]")
-                          .doc("operations that compute in 16 bits"));
-  s.add("custom_full", Spec::list(Spec::text())
-                           .or_else(Spec::text())
-                           .fallback("[]")
-                           .doc("operations that compute in float32"));
-  return s;
-}
 
 Schema make_schema() {
   Schema s;
@@ -176,62 +146,6 @@ Schema make_schema() {
         Spec::map(parallel_schema()).fallback("{}").doc("how ranks share batches and weights"));
   config::add_other_sections(s);
   return s;
-}
-
-/// The operations that a list of `amp` names.
-std::set<const Op*> read_operations(const Section& amp, const char* key,
-                                    config::Diagnostics& diagnostics) {
-  std::set<const Op*> out;
-  const config::Node& node = amp.at(key);
-  const auto read = [&](const config::Node& item) {
-    if (const Op* op = find_op(item.text)) {
-      out.insert(op);
-      return;
-    }
-    const auto names = op_names();
-    diagnostics.add(ErrorCode::kConfig,
-                    str("amp.", key, ": there is no operation '", item.text, "'",
-                        did_you_mean(item.text, names)),
-                    item.location());
-  };
-  if (node.is_sequence())
-    for (const config::Node& item : node.items) read(item);
-  else
-    read(node);
-  return out;
-}
-
-/// Mixed precision as set by `precision` and `amp`; empty for float32 and float64.
-std::optional<MixedPrecision> read_mixed(const Section& s, config::Diagnostics& diagnostics) {
-  const std::string& precision = s.text("precision");
-  const Section amp = s.section("amp");
-  MixedPrecision mixed;
-  mixed.cast.custom_low = read_operations(amp, "custom_low", diagnostics);
-  mixed.cast.custom_full = read_operations(amp, "custom_full", diagnostics);
-  for (const Op* op : mixed.cast.custom_full)
-    if (mixed.cast.custom_low.contains(op))
-      diagnostics.add(ErrorCode::kConfig,
-                      str("amp: '", op->name(), "' is in custom_low and in custom_full"),
-                      amp.location("custom_full"));
-  if (precision.starts_with("float32") || precision.starts_with("float64")) {
-    if (amp.text("level") == "O2" || amp.has("loss_scale") || !mixed.cast.custom_low.empty() ||
-        !mixed.cast.custom_full.empty())
-      diagnostics.warn("amp has no effect with precision: " + precision, s.location("amp"));
-    return std::nullopt;
-  }
-  const bool brain = precision.starts_with("b");
-  mixed.cast.low = brain ? DType::kBF16 : DType::kF16;
-  mixed.cast.all_low = amp.text("level") == "O2";
-  const bool given = amp.has("loss_scale");
-  if (brain && !given) return mixed;
-  optim::LossScaling& scaling = mixed.scaling.emplace();
-  scaling.dynamic = !given || amp.at("loss_scale").text == "dynamic";
-  scaling.initial = amp.real(scaling.dynamic ? "init_loss_scale" : "loss_scale");
-  scaling.growth_factor = amp.real("growth_factor");
-  scaling.backoff_factor = amp.real("backoff_factor");
-  scaling.growth_interval = amp.integer("growth_interval");
-  scaling.backoff_interval = amp.integer("backoff_interval");
-  return mixed;
 }
 
 /// Patterns of the config and whole models that no optimizer changes.

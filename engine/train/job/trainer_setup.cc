@@ -6,8 +6,10 @@
 #include "base/source_location.h"
 #include "data/open_data.h"
 #include "program/prediction.h"
+#include "runtime/cpu_target.h"
 #include "runtime/dump.h"
 #include "runtime/kernel_table.h"
+#include "train/config/mixed_precision.h"
 #include "train/job/resume.h"
 #include "train/job/trainer_impl.h"
 #include "train/session/batch_sizes.h"
@@ -227,6 +229,14 @@ MemoryPlan Trainer::Impl::prepare() {
                   str("train.keep_zeros: no parameter matches '", pattern, "'",
                       did_you_mean(pattern, names)),
                   config_.document.find("train")->find("keep_zeros")->location());
+  // An eager run that continues meets its layers in its first step.
+  if (config_.mixed && !config_.mixed->cast.full_layers.empty() && !options_.eager)
+    check_full_layers(*config_.mixed, names, config_.document.find("amp")->location());
+  if (config_.mixed && config_.compile.target.device.is_cpu() &&
+      !runtime::has_products_in(config_.mixed->cast.low))
+    observer_.note(str("this processor has no instructions for products in ",
+                       text(config_.mixed->cast.low),
+                       ": they are computed in float32 and rounded, which is slower than float32"));
   check_table_policies();
   std::set<std::string> warned;
   for (const NamedOptimizer& each : step_->definition().optimizers)

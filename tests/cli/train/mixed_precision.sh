@@ -133,6 +133,23 @@ train custom precision=f16 amp.level=O2 'amp.custom_full=[linear, matmul]' 'amp.
 grep -q 'layer_norm.*float16\[32\]' "$folder/custom/checkpoints/40/module.txt" || fail "custom_low did not reach layer_norm"
 grep -q 'float32\[48, 7\]' "$folder/custom/checkpoints/40/module.txt" || fail "custom_full did not reach linear"
 
+# ---- layers and ranges in float32 ----
+layers() { # NAME full_layers: the dtypes of the weights of the three layers, at level O2
+  train "$1" precision=bf16 amp.level=O2 "amp.full_layers=$2" train.steps=4 train.checkpoint_every=4 ||
+    { fail "full_layers=$2"; cat "$folder/$1.log"; }
+  "$bin/paddle-ir" show "$folder/$1/checkpoints/4/module.txt" > "$folder/module"
+  sed -nE "s/^ *parameter 'linear.*weight' : (.*) =.*/\\1/p" "$folder/module" | paste -sd' '
+}
+[[ "$(layers none '[]')" == "bfloat16[24, 32] bfloat16[32, 48] bfloat16[48, 7]" ]] || fail "without full_layers"
+[[ "$(layers last '[linear_3]')" == "bfloat16[24, 32] bfloat16[32, 48] float32[48, 7]" ]] || fail "linear_3 in float32"
+[[ "$(layers all '[linear*]')" == "float32[24, 32] float32[32, 48] float32[48, 7]" ]] || fail "all in float32"
+sed 's/^    logits = linear(h, 7)/    with range("head"):\n      h = linear(h, 48)\n      logits = linear(h, 7)/' "$folder/net.yaml" > "$folder/range.yaml"
+"$bin/paddle-train" "$folder/range.yaml" --output "$folder/range" precision=bf16 amp.level=O2 'amp.full_layers=[head]' \
+  train.steps=2 train.checkpoint_every=2 > "$folder/log" 2>&1 || { fail "a range"; cat "$folder/log"; }
+"$bin/paddle-ir" show "$folder/range/checkpoints/2/module.txt" > "$folder/module"
+weights="$(sed -nE "s/^ *parameter 'linear.*weight' : (.*) =.*/\1/p" "$folder/module" | paste -sd' ')"
+[[ "$weights" == "bfloat16[24, 32] bfloat16[32, 48] float32[48, 48] float32[48, 7]" ]] || fail "a range in float32: $weights"
+
 # ---- bad configs ----
 rejected() { # MESSAGE arguments: status 3 with that message
   local message="$1"
@@ -142,6 +159,7 @@ rejected() { # MESSAGE arguments: status 3 with that message
 }
 rejected "amp.custom_full: there is no operation 'sofmax' (did you mean 'softmax'?)" precision=f16 'amp.custom_full=[sofmax]'
 rejected "is in custom_low and in custom_full" precision=f16 'amp.custom_full=[exp]' 'amp.custom_low=[exp]'
+rejected "amp.full_layers: no layer, block or range matches 'liner_2' (did you mean 'linear_2'?)" precision=f16 'amp.full_layers=[liner_2]'
 rejected "'amp.level'" precision=f16 amp.level=O3
 rejected "'amp.loss_scale': expected a number above 0 or one of dynamic" precision=f16 amp.loss_scale=-3
 rejected "'amp.loss_scale'" precision=f16 amp.loss_scale=dynamc
