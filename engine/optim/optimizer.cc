@@ -6,6 +6,7 @@
 #include "ops/core/operators.h"
 #include "ops/generated/math.h"
 #include "ops/generated/optimizer.h"
+#include "optim/composed.h"
 
 namespace paddle::optim {
 namespace {
@@ -13,6 +14,16 @@ namespace {
 bool matches(const ParameterGroup& group, const std::string& name) {
   return std::any_of(group.match.begin(), group.match.end(),
                      [&](const std::string& p) { return matches_pattern(p, name); });
+}
+
+/// The setting in the last group of the parameter that has it.
+std::optional<double> of_groups(const std::vector<ParameterGroup>& groups,
+                                std::optional<double> ParameterGroup::*setting,
+                                const std::string& name) {
+  std::optional<double> out;
+  for (const ParameterGroup& g : groups)
+    if (g.*setting && matches(g, name)) out = g.*setting;
+  return out;
 }
 
 }  // namespace
@@ -53,10 +64,13 @@ double Optimizer::rate_factor(const std::string& name) const {
 }
 
 double Optimizer::weight_decay(const std::string& name, int64_t rank) const {
-  double decay = rank < 2 && !options_.decays_vectors ? 0 : options_.weight_decay;
-  for (const ParameterGroup& g : options_.groups)
-    if (g.weight_decay && matches(g, name)) decay = *g.weight_decay;
-  return decay;
+  const double decay = rank < 2 && !options_.decays_vectors ? 0 : options_.weight_decay;
+  return of_groups(options_.groups, &ParameterGroup::weight_decay, name).value_or(decay);
+}
+
+double Optimizer::l1_decay(const std::string& name, int64_t rank) const {
+  const double decay = rank < 2 && !options_.decays_vectors ? 0 : options_.l1_decay;
+  return of_groups(options_.groups, &ParameterGroup::l1_decay, name).value_or(decay);
 }
 
 std::vector<std::string> Optimizer::warnings(const std::vector<std::string>& names) const {
@@ -83,6 +97,12 @@ Tensors Optimizer::update(const std::string& name, const Tensor& parameter, cons
   operands.states = states;
   operands.weight_decay = weight_decay(name, parameter.ndim());
   operands.base_lr = options_.lr;
+  if (const double l1 = l1_decay(name, parameter.ndim()); l1 > 0) {
+    const ComposedUpdate plain(operands);
+    operands.gradient = plain.gradient() + ops::sign(plain.value()) * l1;
+    operands.scale = {};
+    operands.bound = {};
+  }
   return options_.rule.rule->update(operands);
 }
 

@@ -18,7 +18,7 @@ struct ParameterGroup {
   std::vector<std::string> match = {};
   std::optional<double> lr;        ///< replaces the base rate; the schedule's factor still applies
   std::optional<double> lr_scale;  ///< multiplies it
-  std::optional<double> weight_decay;
+  std::optional<double> weight_decay, l1_decay;
   bool frozen = false;
 };
 
@@ -26,8 +26,9 @@ struct OptimizerOptions {
   OptimizerRule rule = {};  ///< make_rule or read_rule has it; none: Adam with its defaults
   double lr = 1e-3;
   double weight_decay = 0;
+  double l1_decay = 0;         ///< an L1 penalty, whose gradient is added to the bounded one
   double layer_decay = 1;      ///< factor on the rate from each layer to the one before it
-  bool decays_vectors = true;  ///< whether weight decay applies to parameters of rank 0 and 1
+  bool decays_vectors = true;  ///< whether decays apply to parameters of rank 0 and 1
   std::vector<ParameterGroup> groups = {};
 };
 
@@ -49,9 +50,10 @@ class Optimizer {
   /// New parameter, then new states, then the new master if there is one.
   Tensors update(const std::string& name, const Tensor& parameter, const Tensor& gradient,
                  const Tensors& states, const UpdateInputs& inputs) const;
-  /// The factor on the scheduled rate for this parameter, and its decay.
+  /// The factor on the scheduled rate for this parameter, and its decays.
   double rate_factor(const std::string& parameter) const;
   double weight_decay(const std::string& parameter, int64_t rank) const;
+  double l1_decay(const std::string& parameter, int64_t rank) const;
   /// Warnings about groups that are probably mistakes, a line each: patterns
   /// that match nothing, and that nothing is left to train.
   std::vector<std::string> warnings(const std::vector<std::string>& parameters) const;

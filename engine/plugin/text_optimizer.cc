@@ -16,9 +16,9 @@ using config::Section;
 using config::Spec;
 
 const std::vector<std::string> kOptimizerKeys = {
-    "name",          "lr",          "learning_rate", "base_batch", "batch_scaling", "weight_decay",
-    "decay_vectors", "layer_decay", "groups",        "schedule",   "parameter",     "gradient",
-    "step"};
+    "name",         "lr",        "learning_rate", "base_batch",  "batch_scaling",
+    "weight_decay", "l1_decay",  "decay_vectors", "layer_decay", "groups",
+    "schedule",     "parameter", "gradient",      "step"};
 const std::vector<std::string> kScheduleKeys = {"name",         "steps", "end_factor", "warmup",
                                                 "warmup_start", "step",  "length"};
 

@@ -17,6 +17,7 @@ Schema group_schema() {
   s.add("lr", Spec::real().at_least(0).doc("rate in place of the base rate"));
   s.add("lr_scale", Spec::real().at_least(0).doc("factor on the base rate"));
   s.add("weight_decay", Spec::real().at_least(0).doc("weight decay in place of the optimizer's"));
+  s.add("l1_decay", Spec::real().at_least(0).doc("L1 penalty in place of the optimizer's"));
   s.add("frozen", Spec::boolean().fallback("false").doc("no updates"));
   return s;
 }
@@ -36,9 +37,11 @@ Schema optimizer_schema(const optim::OptimizerKind& kind, bool has_schedule) {
                               kind.decouples_weight_decay
                                   ? "weight decay, decoupled from the gradient"
                                   : "weight decay: an L2 penalty that is added to the gradient"));
+    s.add("l1_decay", Spec::real().at_least(0).fallback("0").doc(
+                          "an L1 penalty: its factor times the signs is added to the gradient"));
     s.add("decay_vectors",
           Spec::boolean().fallback("true").doc(
-              "whether weight_decay applies to parameters of rank 0 and 1 (biases, norms)"));
+              "whether the decays apply to parameters of rank 0 and 1 (biases, norms)"));
     s.add(
         "layer_decay",
         Spec::real().above(0).at_most(1).fallback("1").doc(
@@ -68,6 +71,7 @@ optim::OptimizerOptions read_optimizer(const Section& s, const std::string& sect
   o.lr = s.real("lr");
   if (o.rule.kind->is_minimizer) return o;
   o.weight_decay = s.real("weight_decay");
+  o.l1_decay = s.real("l1_decay");
   o.decays_vectors = s.boolean("decay_vectors");
   o.layer_decay = s.real("layer_decay");
   for (const Section& g : s.sections("groups")) {
@@ -77,6 +81,7 @@ optim::OptimizerOptions read_optimizer(const Section& s, const std::string& sect
     if (g.has("lr")) group.lr = g.real("lr");
     if (g.has("lr_scale")) group.lr_scale = g.real("lr_scale");
     if (g.has("weight_decay")) group.weight_decay = g.real("weight_decay");
+    if (g.has("l1_decay")) group.l1_decay = g.real("l1_decay");
     group.frozen = g.boolean("frozen");
     o.groups.push_back(group);
   }

@@ -77,6 +77,7 @@ const std::vector<std::string>& changeable_keys() {
                                                  "metrics.*",
                                                  "optimizer.lr",
                                                  "optimizer.weight_decay",
+                                                 "optimizer.l1_decay",
                                                  "optimizer.base_batch",
                                                  "optimizer.batch_scaling",
                                                  "optimizer.groups",
