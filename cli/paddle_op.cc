@@ -33,8 +33,8 @@ struct CheckArguments {
 int check(const CheckArguments& a) {
   if (a.numeric == !a.file.empty())
     fail(ErrorCode::kUsage, "check: give either a table of cases (FILE.jsonl) or --numeric");
-  if (a.order != 1 && a.order != 2)
-    fail(ErrorCode::kUsage, "--order: expected 1 or 2, found ", a.order);
+  if (a.order < 1 || a.order > 3)
+    fail(ErrorCode::kUsage, "--order: expected 1, 2 or 3, found ", a.order);
   inspect::CheckOptions options;
   if (a.eager != a.compiled)
     options.cases.modes = {a.eager ? inspect::Mode::kEager : inspect::Mode::kCompiled};
@@ -179,7 +179,7 @@ int run_op(int argc, char** argv) {
   check_command->add_flag("--strided", checks.strided, "inputs are transposed in memory");
   check_command->add_flag("--numeric", checks.numeric,
                           "every gradient against finite differences in float64");
-  check_command->add_option("--order", checks.order, "highest order of the differences: 1 or 2");
+  check_command->add_option("--order", checks.order, "highest order of the derivatives: 1, 2 or 3");
   check_command
       ->add_option("--timeout", checks.timeout,
                    "processor time that one case may take: 20, 500ms, 1m")

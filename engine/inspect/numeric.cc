@@ -60,21 +60,28 @@ class GradientCheck {
   bool has_inputs() const { return !varied_.empty(); }
 
   std::string run(int order) const {
-    std::string bad = compare([this](const Tensors& x) { return value(x); }, kTolerance);
-    if (!bad.empty() || order < 2) return bad.empty() ? "" : "order 1: " + bad;
-    bad = compare([this](const Tensors& x) { return slope(x); }, 10 * kTolerance);
-    return bad.empty() ? "" : "order 2: " + bad;
+    double tolerance = kTolerance;
+    for (int k = 1; k <= order; ++k, tolerance *= 10) {
+      const std::string bad =
+          compare([this, k](const Tensors& x) { return derivative(x, k - 1); }, tolerance);
+      if (!bad.empty()) return str("order ", k, ": ", bad);
+    }
+    return "";
   }
 
  private:
   /// A number from the operation's results.
   Tensor value(const Tensors& x) const { return weighted_sum(call_(x), 100); }
-  /// A number from the gradients of `value`; undefined if none depends on the inputs.
-  Tensor slope(const Tensors& x) const {
-    const Tensor v = value(x);
+  /// `value`, or a number from the gradients of the derivative of the order below; undefined if
+  /// none depends on the inputs.
+  Tensor derivative(const Tensors& x, int order) const {
+    if (order == 0) return value(x);
+    const Tensor v = derivative(x, order - 1);
     Tensors wanted;
     for (const size_t i : varied_) wanted.push_back(x[i]);
-    return v.defined() ? weighted_sum(autograd::grad({v}, wanted), 200) : Tensor();
+    return v.defined()
+               ? weighted_sum(autograd::grad({v}, wanted), 100 + 100 * static_cast<uint64_t>(order))
+               : Tensor();
   }
 
   double number(const std::function<Tensor(const Tensors&)>& f,

@@ -9,7 +9,7 @@
 
 namespace paddle::inspect {
 
-/// Checks an operation's gradient on each of its samples, to order 1 or to orders 1 and 2; "" if
+/// Checks an operation's gradient on each of its samples, of all orders to `order`; "" if
 /// all agree, else what failed. An operation without a sample that it accepts fails.
 std::string check_gradient(const Op& op, int order, const std::vector<Mode>& modes,
                            Device device = {});
