@@ -112,6 +112,12 @@ void nonzero_rows(Writer& w) {
   w.emit("Transpose", {places}, {ints_attribute("perm", {1, 0})});
 }
 
+void run_time_sizes(Writer& w) {
+  const std::string shape =
+      w.add("Concat", {w.in("values"), w.ints({0})}, {int_attribute("axis", 0)});
+  w.result(0, w.cast(w.add("ConstantOfShape", {shape}), DType::kF32, DType::kBool));
+}
+
 void embedding(Writer& w) {
   // Gather counts from the end too.
   const ir::Value* const given = unwrapped_indices(*w.operand("x"));
@@ -175,6 +181,7 @@ std::vector<ExportRuleEntry> indexing_export_rules() {
           {"scatter_nd_put", scatter_nd_put},
           {"masked_select", masked_select},
           {"nonzero_rows", nonzero_rows},
+          {"run_time_sizes", run_time_sizes},
           {"embedding", embedding},
           {"one_hot", one_hot},
           {"unique", unique}};
