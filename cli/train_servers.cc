@@ -49,7 +49,8 @@ void use_replay(train::RunConfig& config, train::TrainOptions& options, const Re
   if (replay.from > 0) {
     of_run.checkpoint = join_path(replay.run, str("checkpoints/", replay.from));
     if (!is_directory(of_run.checkpoint))
-      fail(ErrorCode::kUsage, "--from: ", of_run.checkpoint, ": there is no such checkpoint");
+      fail(ErrorCode::kUsage, "--from: no checkpoint ", replay.from, " in ",
+           join_path(replay.run, "checkpoints"));
     options.fitted = train::fitted_of_checkpoint(of_run.checkpoint);
   }
   std::optional<int64_t> until;

@@ -250,7 +250,7 @@ OrderReader::OrderReader(const std::string& folder, int lane, int64_t from,
   const std::vector<int64_t> starts = starts_of(folder, lane);
   auto start = std::upper_bound(starts.begin(), starts.end(), from);
   if (start == starts.begin())
-    fail(ErrorCode::kModel, path_of(folder, from, lane), ": there is no such file");
+    fail(ErrorCode::kModel, path_of(folder, from, lane), ": no such file");
   --start;
   const int64_t first = *start;
   for (; start != starts.end() && (*start == first || !until || *start < *until); ++start) {

@@ -369,8 +369,7 @@ TEST(TableKinds, AreAddedWhileTheProgramRuns) {
     unknown.open(spec());
     FAIL() << "expected an error";
   } catch (const Error& e) {
-    EXPECT_EQ(e.message(),
-              "tables: there is no kind of table 'nowhere', expected one of memory, counted");
+    EXPECT_EQ(e.message(), "tables: unknown kind 'nowhere', expected one of memory, counted");
   }
   EXPECT_THROW(table_kinds().add({{"fresh", "", {}}, {"memory", "", {}}}, {"other.yaml"}), Error);
   EXPECT_EQ(table_kinds().find("fresh"), nullptr) << "all or nothing";

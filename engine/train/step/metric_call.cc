@@ -28,7 +28,7 @@ std::vector<std::string> metric_names(bool with_reductions = false) {
   return names;
 }
 
-/// The name that an expression calls, such as `acme.f_half` of a plug-in; "" if it is no such call.
+/// The name that an expression calls, such as `acme.f_half` of a plug-in; "" for other expressions.
 std::string called_name(const lang::Expr& e) {
   if (e.kind != lang::ExprKind::kCall || e.children.empty()) return "";
   const lang::Expr& callee = *e.children[0];

@@ -32,8 +32,8 @@ std::unique_ptr<program::RowTable> TableOpening::open(program::TableSpec declare
   const KindChoice& chosen = policy && policy->store ? *policy->store : kind;
   const auto found = program::table_kinds().find(chosen.name);
   if (!found)
-    fail(ErrorCode::kConfig, "tables: there is no kind of table '", chosen.name,
-         "', expected one of ", join(program::table_kinds().names(), ", "));
+    fail(ErrorCode::kConfig, "tables: unknown kind '", chosen.name, "', expected one of ",
+         join(program::table_kinds().names(), ", "));
   declared.tracks_changes = max_deltas > 0;
   if (policy) {
     declared.policy = policy->policy;

@@ -249,11 +249,11 @@ std::vector<std::string> Tables::write_own_files(const std::string& folder, int6
     if (!entry.table->spec().policy.counts_waiting()) continue;
     const fs::path waiting = below / kWaiting;
     const std::string waiting_place = (fs::path(folder) / waiting).string();
-    const std::vector<std::string> of_waiting =
+    const std::vector<std::string> waiting_files =
         write_parts(entry, ps::SavedPart::kWaiting, waiting_place, step);
     if (!exchange_.is_root()) continue;
     tables::write_manifest(waiting_place, program::waiting_format(entry.table->spec()), step,
-                           of_waiting);
+                           waiting_files);
     add_manifest(waiting);
   }
   begin_changes(written);

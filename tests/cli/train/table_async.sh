@@ -147,7 +147,7 @@ cp run0/order/0/lane-2 damaged/order/0/lane-2
 expect 5 "one of them is cut off" "$train" --replay damaged --simulate 3 --output x
 expect 2 "is a run of 3 workers" "$train" --replay run0 --simulate 2 --output x
 expect 2 "has no order of its messages" "$train" --replay sync --output x
-expect 2 "there is no such checkpoint" "$train" --replay run0 --simulate 3 --from 5 --output x
+expect 2 "no checkpoint 5 in run0/checkpoints" "$train" --replay run0 --simulate 3 --from 5 --output x
 expect 2 "are for --replay" "$train" c.yaml --check --output x
 expect 3 "placement: servers" "$train" c.yaml --output x
 expect 3 "clip.global_norm" "$train" c.yaml --servers 1 clip.global_norm=1 --output x
