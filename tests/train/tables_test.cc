@@ -8,14 +8,12 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <functional>
 #include <numeric>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "base/files.h"
-#include "comm/simulation.h"
 #include "formats/npz.h"
 #include "formats/safetensors.h"
 #include "train/job/trainer.h"
@@ -222,131 +220,6 @@ TEST(RowTable, KeysOfUint64HaveTheirOwnOrder) {
   EXPECT_EQ(Keys(keys, keys + 4), (Keys{0, 5, kLowest, UINT64_MAX}));
   check_content(wide, content, "file");
   EXPECT_THROW(check_content(spec(), content, "file"), Error);
-}
-
-// --- several ranks ---
-
-/// Two steps of a table whose keys and gradients are functions of the sample; the samples are
-/// divided among the ranks. Gives the content, the sums of squares and the rows read in the second
-/// step by the ranks, in order.
-struct Shared {
-  std::vector<double> keys, weight, moment, read;
-  double squares = 0;
-};
-/// `servers`: those that keep the rows, with seven lanes; 0: the ranks do.
-Shared train_shared(int ranks, bool announces, const std::function<double(int64_t)>& gradient,
-                    int servers = 0) {
-  constexpr int64_t kSamples = 13, kKeys = 3;
-  program::ParameterStore store;
-  store.seed = 3;
-  const auto adagrad = rule("adagrad");
-  const TableOpening opening{.rule = adagrad};
-  std::optional<ps::LocalServers> local;
-  if (servers > 0) {
-    ps::ServerOptions options;
-    options.servers = servers;
-    options.lanes = 7;
-    options.open = [opening](program::TableSpec declared, uint64_t seed) {
-      return opening.open(std::move(declared), seed);
-    };
-    local.emplace(options, ranks);
-  }
-  const auto connect_as = [&](int rank) -> Tables::Connect {
-    if (!local) return nullptr;
-    return [&, rank] {
-      ps::ClientOptions options;
-      options.place = {
-          .worker = rank, .workers = ranks, .session = 1, .servers = servers, .lanes = 7};
-      return std::make_unique<ps::Client>(std::move(options), local->link(rank));
-    };
-  };
-  Shared out;
-  std::vector<std::vector<double>> reads(static_cast<size_t>(ranks));
-  comm::simulate(ranks, [&](const std::shared_ptr<comm::Communicator>& communicator) {
-    const int64_t rank = communicator->rank();
-    Tables tables(store, opening, "", ranks > 1 ? communicator : nullptr,
-                  connect_as(communicator->rank()));
-    tables.open(spec(DType::kF64));
-    // One rank may have no samples.
-    const int64_t begin = kSamples * rank / ranks, end = kSamples * (rank + 1) / ranks;
-    const auto use_of = [&](int64_t step) {
-      std::vector<int64_t> keys;
-      for (int64_t i = begin; i < end; ++i)
-        for (int64_t k = 0; k < kKeys; ++k) keys.push_back((i * 7 + k * step) % 11 - 4);
-      return TableUse{"emb", Array::from<int64_t>(keys, {end - begin, kKeys})};
-    };
-    double squares = 0;
-    for (int64_t step = 1; step <= 2; ++step) {
-      tables.begin_step(MissingRow::kInitial);
-      const size_t use = tables.add(use_of(step));
-      tables.fetch(true);
-      const Array rows = tables.rows(use, false).rows;
-      if (step == 2) reads[static_cast<size_t>(rank)] = values(rows);
-      std::vector<double> gradients;
-      for (int64_t i = begin * kKeys * 3; i < end * kKeys * 3; ++i)
-        gradients.push_back(gradient(i));
-      tables.add_gradients(use, Array::from<double>(gradients, {(end - begin) * kKeys, 3}));
-      if (announces && step == 1) tables.announce({use_of(2)});
-      squares = tables.sums_of_squares().at("emb");
-      tables.update({.rate = 0.1, .step = step}, {{"emb", 0.5}});
-      // An evaluation in between.
-      tables.begin_step(MissingRow::kZero);
-      tables.add({"emb", Array::from<int64_t>({99, -4}, {2})});
-      tables.fetch();
-    }
-    const program::ParameterStore whole = tables.with_tables(store);
-    if (!communicator->is_root()) return;
-    out.squares = squares;
-    out.keys = values(whole.array("emb.keys"));
-    out.weight = values(whole.array("emb.weight"));
-    out.moment = values(whole.array("optimizer/emb.weight/moment"));
-  });
-  for (const auto& each : reads) out.read.insert(out.read.end(), each.begin(), each.end());
-  return out;
-}
-
-TEST(Tables, OfAnyRanksAreTheSameWhereSumsAreExact) {
-  const auto integers = [](int64_t i) { return static_cast<double>(i % 17 - 8); };
-  const Shared one = train_shared(1, false, integers);
-  EXPECT_EQ(one.keys, (std::vector<double>{-4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6}));
-  for (const int ranks : {2, 3, 4, 16})
-    for (const bool announces : {false, true}) {
-      const Shared several = train_shared(ranks, announces, integers);
-      EXPECT_EQ(several.keys, one.keys) << ranks;
-      EXPECT_EQ(several.weight, one.weight) << ranks;
-      EXPECT_EQ(several.moment, one.moment) << ranks;
-      EXPECT_EQ(several.read, one.read) << ranks;
-      EXPECT_EQ(several.squares, one.squares) << ranks;
-    }
-}
-
-TEST(Tables, AnnouncedKeysChangeNoBits) {
-  const auto fractions = [](int64_t i) { return std::sin(static_cast<double>(i)) / 3; };
-  for (const int ranks : {2, 3}) {
-    const Shared plain = train_shared(ranks, false, fractions),
-                 announced = train_shared(ranks, true, fractions);
-    EXPECT_EQ(plain.weight, announced.weight);
-    EXPECT_EQ(plain.squares, announced.squares);
-    EXPECT_EQ(plain.read, announced.read);
-    const Shared one = train_shared(1, false, fractions);
-    for (size_t i = 0; i < one.weight.size(); ++i)
-      EXPECT_NEAR(plain.weight[i], one.weight[i], 1e-12);
-  }
-}
-
-TEST(Tables, OnServersHaveTheBitsOfThoseInRanks) {
-  const auto fractions = [](int64_t i) { return std::sin(static_cast<double>(i)) / 3; };
-  for (const int ranks : {1, 2, 3, 16})
-    for (const bool announces : {false, true})
-      for (const int servers : {1, 2, 5}) {
-        const Shared in_ranks = train_shared(ranks, false, fractions),
-                     on_servers = train_shared(ranks, announces, fractions, servers);
-        EXPECT_EQ(on_servers.keys, in_ranks.keys) << ranks;
-        EXPECT_EQ(on_servers.weight, in_ranks.weight) << ranks;
-        EXPECT_EQ(on_servers.moment, in_ranks.moment) << ranks;
-        EXPECT_EQ(on_servers.read, in_ranks.read) << ranks;
-        EXPECT_EQ(on_servers.squares, in_ranks.squares) << ranks;
-      }
 }
 
 TEST(TableKinds, AreAddedWhileTheProgramRuns) {

@@ -204,7 +204,8 @@ void Session::read_tables(StepFunction kind, std::span<const std::vector<Array>>
 }
 
 void Session::announce(std::span<const std::vector<Array>> micro_batches) {
-  if (!tables_.tables().are_shared()) return;
+  // Call by call, a step finds its keys by and by.
+  if (!tables_.tables().are_shared() || context_.options.eager) return;
   const StepFunction kind =
       compiler_.accumulates() ? StepFunction::kAccumulate : StepFunction::kTrain;
   std::vector<TableUse> uses;

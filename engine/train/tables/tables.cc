@@ -121,14 +121,34 @@ size_t Tables::add(const TableUse& use) {
 
 void Tables::announce(const std::vector<TableUse>& next) {
   if (is_local()) return;
-  if (is_async()) return ask_ahead(next);
-  drop_answers();
+  if (is_async()) start_training();
   for (auto& [path, entry] : tables_) entry.next = {};
-  next_uses_.clear();
-  for (const TableUse& use : next)
-    next_uses_.push_back(add_to(tables_.at(use.table), &Entry::next, use));
-  announced_ = true;
-  answered_ = false;
+  for (const TableUse& use : next) add_to(tables_.at(use.table), &Entry::next, use);
+  announced_ = !is_async() || opening_.updates.ahead == 0;
+  if (announced_) return;  // they are asked for with the gradients
+  const int64_t step = trained_ + 2;
+  keep_ahead(step, ask_servers(&Entry::next, MissingRow::kInitial, step));
+}
+
+void Tables::keep_ahead(int64_t step, uint64_t ticket) {
+  ahead_.push_back({step, ticket});
+  for (auto& [path, entry] : tables_) entry.ahead.push_back(std::exchange(entry.next, {}));
+}
+
+bool Tables::take_ahead() {
+  if (ahead_.empty() || ahead_.front().step != trained_ + 1) return false;
+  for (auto& [path, entry] : tables_) {
+    const auto now = entry.now.index.keys(), then = entry.ahead.front().index.keys();
+    ensure(std::equal(now.begin(), now.end(), then.begin(), then.end()) &&
+               entry.now.counts == entry.ahead.front().counts,
+           "table '", path, "': the keys of the step are not those announced");
+    entry.now = std::move(entry.ahead.front());
+    entry.ahead.pop_front();
+  }
+  const uint64_t ticket = ahead_.front().ticket;
+  ahead_.pop_front();
+  if (client_) take_rows(&Entry::now, ticket);
+  return true;
 }
 
 void Tables::fetch(bool announced) {
@@ -144,19 +164,6 @@ void Tables::fetch(bool announced) {
     return;
   }
   if (announced && take_ahead()) return;
-  if (announced && answered_) {
-    answered_ = false;
-    for (auto& [path, entry] : tables_) {
-      const auto now = entry.now.index.keys(), next = entry.next.index.keys();
-      ensure(std::equal(now.begin(), now.end(), next.begin(), next.end()) &&
-                 entry.now.counts == entry.next.counts,
-             "table '", path, "': the keys of the step are not those announced");
-      entry.now = std::move(entry.next);
-      entry.next = {};
-    }
-    if (client_) take_rows(&Entry::now, announced_ticket_);
-    return;
-  }
   if (connect()) {
     finish_event();
     const int64_t step = is_training_ ? trained_ + 1 : 0;
@@ -432,6 +439,7 @@ std::map<std::string, double> Tables::sums_of_squares() {
 }
 
 void Tables::update(const RowUpdate& inputs, const std::map<std::string, double>& scales) {
+  trained_ = inputs.step;
   if (is_async()) return update_async(inputs, scales);
   push();
   if (client_) return update_servers(inputs, scales);
@@ -454,7 +462,7 @@ void Tables::update(const RowUpdate& inputs, const std::map<std::string, double>
   if (!announced_) return;
   announced_ = false;
   answer(&Entry::next);
-  answered_ = true;
+  keep_ahead(trained_ + 1, 0);
 }
 
 }  // namespace paddle::train

@@ -93,7 +93,8 @@ class Tables final : public program::TableHost {
   void begin_step(MissingRow missing, bool trains = false);
   /// Adds a use of a table to the step; gives its number.
   size_t add(const TableUse& use);
-  /// Fetches the rows of all uses; `announced` if they are those of the last `announce`.
+  /// Fetches the rows of all uses; `announced` if they are those of a training step, which may have
+  /// been announced.
   void fetch(bool announced = false);
   /// The rows of a use; with `numbered` their numbers too.
   program::TableRows rows(size_t use, bool numbered) const;
@@ -101,8 +102,8 @@ class Tables final : public program::TableHost {
   /// keys are summed in the order of these calls.
   void add_gradients(size_t use, const Array& gradients);
   /// Announces the keys of the training step after the one that begins now: they travel with the
-  /// gradients of this one, and its `fetch` has the rows at once. In asynchronous runs the rows may
-  /// be asked for at once.
+  /// gradients of this one, and the `fetch` of that step finds the rows. In asynchronous runs the
+  /// rows may be asked for at once.
   void announce(const std::vector<TableUse>& next);
   /// The sum of squares of the gradients of each table that has some, over all ranks: by shard and
   /// key, whatever the number of ranks.
@@ -191,7 +192,7 @@ class Tables final : public program::TableHost {
     program::TableSpec declared;     ///< as the model states it
     std::optional<uint32_t> number;  ///< on servers
     StepKeys now, next;
-    std::deque<StepKeys> ahead;  ///< of steps whose rows were asked for
+    std::deque<StepKeys> ahead;  ///< of steps whose rows have been asked for, as `ahead_`
     // Gradients of earlier steps that are sent with those of a later one.
     StepKeys merging;
     Array merging_sums;
@@ -241,7 +242,11 @@ class Tables final : public program::TableHost {
   /// runs; 0: another one.
   uint64_t ask_servers(Which which, MissingRow missing, int64_t step);
   void take_rows(Which which, uint64_t ticket);
-  /// Rows that were announced and are not needed.
+  /// Notes that the rows of `next` have been asked for.
+  void keep_ahead(int64_t step, uint64_t ticket);
+  /// Takes the rows of this step if they have been asked for.
+  bool take_ahead();
+  /// Drops rows that were announced and are not needed.
   void drop_answers();
   void push_to_servers();
   std::map<std::string, double> squares_of_servers();
@@ -253,10 +258,6 @@ class Tables final : public program::TableHost {
   void start_training();
   void stop_training();
   void wait_for_all();
-  /// Asks for the rows of the step after the one that begins now.
-  void ask_ahead(const std::vector<TableUse>& next);
-  /// Takes the rows of this step if they were asked for.
-  bool take_ahead();
   void update_async(const RowUpdate& inputs, const std::map<std::string, double>& scales);
   /// Adds the gradients of this step to those that are sent later.
   void merge_step(Entry& entry) const;
@@ -282,20 +283,19 @@ class Tables final : public program::TableHost {
   Connect connect_;
   std::unique_ptr<ps::Client> client_;
   std::string folder_;
-  uint64_t event_ = 0;             ///< the update on its way; 0: none
-  uint64_t announced_ticket_ = 0;  ///< of the question for the rows of the next step
-  // Of asynchronous runs.
-  bool is_training_ = false;
-  int64_t trained_ = 0;       ///< training steps that are over
-  std::set<int64_t> fences_;  ///< of the run that is repeated
-  /// Questions for the rows of steps to come.
+  uint64_t event_ = 0;   ///< the update on its way; 0: none
+  int64_t trained_ = 0;  ///< training steps that are over
+  /// Training steps to come whose rows have been asked for.
   struct Ahead {
     int64_t step = 0;
-    uint64_t ticket = 0;
+    uint64_t ticket = 0;  ///< of the question to servers
   };
   std::deque<Ahead> ahead_;
-  int merged_ = 0;           ///< steps whose gradients are in `merging`
-  RowUpdate merged_inputs_;  ///< of the last of them
+  // Of asynchronous runs.
+  bool is_training_ = false;
+  std::set<int64_t> fences_;  ///< of the run that is repeated
+  int merged_ = 0;            ///< steps whose gradients are in `merging`
+  RowUpdate merged_inputs_;   ///< of the last of them
   std::optional<std::map<std::string, Array>> fields_;
   int64_t day_ = 0;
   int sweeps_left_ = 0;  ///< steps that are left of a removal
@@ -303,10 +303,10 @@ class Tables final : public program::TableHost {
   int64_t saved_step_ = -1;
   mutable TableExchange exchange_;
   std::map<std::string, Entry> tables_;
-  std::vector<Use> uses_, next_uses_;
+  std::vector<Use> uses_;
   MissingRow missing_ = MissingRow::kZero;
   bool pushed_ = false;
-  bool announced_ = false, answered_ = false;  ///< the keys of the next step
+  bool announced_ = false;  ///< the keys of the next step are in `next`
 };
 
 }  // namespace paddle::train

@@ -33,35 +33,7 @@ void Tables::stop_training() {
   wait_for_all();
 }
 
-void Tables::ask_ahead(const std::vector<TableUse>& next) {
-  start_training();
-  for (auto& [path, entry] : tables_) entry.next = {};
-  for (const TableUse& use : next) add_to(tables_.at(use.table), &Entry::next, use);
-  announced_ = opening_.updates.ahead == 0;  // then it is asked for with the gradients
-  if (announced_) return;
-  const int64_t step = trained_ + 2;
-  ahead_.push_back({step, ask_servers(&Entry::next, MissingRow::kInitial, step)});
-  for (auto& [path, entry] : tables_) entry.ahead.push_back(std::move(entry.next));
-}
-
-bool Tables::take_ahead() {
-  if (ahead_.empty() || ahead_.front().step != trained_ + 1) return false;
-  for (auto& [path, entry] : tables_) {
-    const auto now = entry.now.index.keys(), then = entry.ahead.front().index.keys();
-    ensure(std::equal(now.begin(), now.end(), then.begin(), then.end()) &&
-               entry.now.counts == entry.ahead.front().counts,
-           "table '", path, "': the keys of the step are not those announced");
-    entry.now = std::move(entry.ahead.front());
-    entry.ahead.pop_front();
-  }
-  const uint64_t ticket = ahead_.front().ticket;
-  ahead_.pop_front();
-  take_rows(&Entry::now, ticket);
-  return true;
-}
-
 void Tables::update_async(const RowUpdate& inputs, const std::map<std::string, double>& scales) {
-  trained_ = inputs.step;
   if (opening_.updates.merge > 1) {
     for (auto& [path, entry] : tables_)
       if (is_trained(path)) merge_step(entry);

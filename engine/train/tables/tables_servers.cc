@@ -107,16 +107,15 @@ void Tables::take_rows(Which which, uint64_t ticket) {
 }
 
 void Tables::drop_answers() {
-  if (client_ && answered_) {
+  if (client_ && !ahead_.empty()) {
     finish_event();
-    for (int lane = 0; lane < client_->lanes(); ++lane)
-      client_->wait(lane, ps::Kind::kRows, announced_ticket_);
+    for (const Ahead& each : ahead_)
+      for (int lane = 0; lane < client_->lanes(); ++lane)
+        client_->wait(lane, ps::Kind::kRows, each.ticket);
   }
-  for (; !ahead_.empty(); ahead_.pop_front())
-    for (int lane = 0; lane < client_->lanes(); ++lane)
-      client_->wait(lane, ps::Kind::kRows, ahead_.front().ticket);
+  ahead_.clear();
   for (auto& [path, entry] : tables_) entry.ahead.clear();
-  announced_ = answered_ = false;
+  announced_ = false;
 }
 
 void Tables::push_to_servers() {
@@ -195,13 +194,8 @@ void Tables::update_servers(const RowUpdate& inputs, const std::map<std::string,
   client_->flush();
   if (!announced_) return;
   announced_ = false;
-  if (is_async()) {
-    ahead_.push_back({trained_ + 1, ask_servers(&Entry::next, missing_, trained_ + 1)});
-    for (auto& [path, entry] : tables_) entry.ahead.push_back(std::move(entry.next));
-    return;
-  }
-  announced_ticket_ = ask_servers(&Entry::next, missing_, 0);
-  answered_ = true;
+  const int64_t step = trained_ + 1;
+  keep_ahead(step, ask_servers(&Entry::next, missing_, is_async() ? step : 0));
 }
 
 void Tables::finish_removal_on_servers() {
