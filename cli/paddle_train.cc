@@ -354,22 +354,6 @@ std::shared_ptr<comm::Transport> join_run(const comm::Membership& membership,
   return comm::join(membership, options);
 }
 
-void check_replay(const cli::ReplayOfRun& replay, const std::string& resume,
-                  const train::TrainOptions& options) {
-  if (replay.run.empty()) {
-    if (replay.from > 0 || replay.checks)
-      fail(ErrorCode::kUsage, "--from and --check are for --replay RUN");
-    return;
-  }
-  if (!resume.empty() || options.benchmark > 0 || options.eager)
-    fail(ErrorCode::kUsage, "--replay cannot be given with ",
-         !resume.empty()         ? "--resume"
-         : options.benchmark > 0 ? "--benchmark"
-                                 : "--eager");
-  if (options.until_share > 0)
-    fail(ErrorCode::kUsage, "--until: with --replay a step is expected, such as 400");
-}
-
 std::string folder_of_run(const std::string& output, const cli::ReplayOfRun& replay,
                           const train::RunConfig& config) {
   if (!output.empty()) return output;
@@ -403,12 +387,7 @@ int run_train(int argc, char** argv) {
   app.add_option("--until", until,
                  "evaluate and end after this step, or this share of the steps (25%); --resume "
                  "continues");
-  app.add_option("--replay", replay.run,
-                 "repeat this asynchronous run, bit for bit, up to its end or --until");
-  app.add_option("--from", replay.from, "with --replay: from the checkpoint of this step")
-      ->check(cli::in_range(int64_t{0}, int64_t{1} << 40));
-  app.add_flag("--check", replay.checks,
-               "with --replay: compare what each message holds, by digests");
+  cli::add_replay_options(app, replay);
   app.add_flag("--overwrite", options.overwrite, "replace a run that is in the output folder");
   app.add_flag("--eager", options.eager, "run operation by operation, without compiling the step");
   app.add_flag("--dry-run", job.dry_run,
@@ -449,7 +428,7 @@ int run_train(int argc, char** argv) {
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   restart_with_short_spin_waits(argv);
   if (!until.empty()) set_until(until, options);
-  check_replay(replay, resume, options);
+  cli::check_replay(replay, !resume.empty(), options);
   if (!resume.empty() && options.overwrite)
     fail(ErrorCode::kUsage, "--resume continues a run; --overwrite would replace it");
   if (!resume.empty() && !output.empty() && !is_same_path(resume, output))

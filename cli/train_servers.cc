@@ -1,6 +1,7 @@
 #include "train_servers.h"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "base/files.h"
@@ -10,6 +11,7 @@
 #include "comm/join.h"
 #include "comm/rendezvous.h"
 #include "common.h"
+#include "common_options.h"
 #include "ps/sockets.h"
 #include "train/runs/run_folder.h"
 
@@ -31,6 +33,22 @@ bool is_local(const std::vector<std::string>& addresses) {
   });
 }
 
+/// WORKER:STEP of a run that is repeated from step `from`.
+std::pair<int, int64_t> skipped_step(const std::string& text, int64_t from,
+                                     const ps::RecordedOrder& order) {
+  int worker = -1;
+  int64_t step = -1;
+  const char* const end = text.data() + text.size();
+  auto read = std::from_chars(text.data(), end, worker);
+  const bool has_worker = read.ec == std::errc() && read.ptr != end && *read.ptr == ':';
+  if (has_worker) read = std::from_chars(read.ptr + 1, end, step);
+  if (!has_worker || read.ec != std::errc() || read.ptr != end || worker < 0 ||
+      worker >= order.workers || step <= from || step > order.last_step)
+    fail(ErrorCode::kUsage, "--skip: expected WORKER:STEP with workers 0 to ", order.workers - 1,
+         " and steps ", from + 1, " to ", order.last_step, ", found '", text, "'");
+  return {worker, step};
+}
+
 }  // namespace
 
 void use_servers(train::RunConfig& config, int servers) {
@@ -40,6 +58,35 @@ void use_servers(train::RunConfig& config, int servers) {
   if (section.lane_count() < servers)
     fail(ErrorCode::kUsage, "parameter_server.lanes: ", section.lanes, " lanes are too few for ",
          servers, " servers");
+}
+
+void add_replay_options(App& app, ReplayOfRun& replay) {
+  app.add_option("--replay", replay.run,
+                 "repeat this asynchronous run, bit for bit, up to its end or --until");
+  app.add_option("--from", replay.from, "with --replay: from the checkpoint of this step")
+      ->check(in_range(int64_t{0}, int64_t{1} << 40));
+  app.add_flag("--check", replay.checks,
+               "with --replay: compare what each message holds, by digests");
+  app.add_option("--skip", replay.skipped,
+                 "with --replay: leave out the gradients of a worker in a step, WORKER:STEP, which "
+                 "are not added to tables; may be repeated");
+}
+
+void check_replay(const ReplayOfRun& replay, bool resumes, const train::TrainOptions& options) {
+  if (replay.run.empty()) {
+    if (replay.from > 0 || replay.checks || !replay.skipped.empty())
+      fail(ErrorCode::kUsage, "--from, --check and --skip are for --replay RUN");
+    return;
+  }
+  if (resumes || options.benchmark > 0 || options.eager)
+    fail(ErrorCode::kUsage, "--replay cannot be given with ",
+         resumes                 ? "--resume"
+         : options.benchmark > 0 ? "--benchmark"
+                                 : "--eager");
+  if (options.until_share > 0)
+    fail(ErrorCode::kUsage, "--until: with --replay a step is expected, such as 400");
+  if (replay.checks && !replay.skipped.empty())
+    fail(ErrorCode::kUsage, "--check compares a replay with its run; with --skip they differ");
 }
 
 void use_replay(train::RunConfig& config, train::TrainOptions& options, const ReplayOfRun& replay,
@@ -60,6 +107,8 @@ void use_replay(train::RunConfig& config, train::TrainOptions& options, const Re
     fail(ErrorCode::kUsage, "--replay: ", replay.run, " is a run of ", order.workers,
          " workers, this one has ", workers, "; expected --simulate ", order.workers,
          " or paddle-launch -n ", order.workers);
+  for (const std::string& each : replay.skipped)
+    of_run.skipped.push_back(skipped_step(each, replay.from, order));
   if (!order.has_ended && !until)
     print_note(
         str(replay.run, ": the run did not end; it is repeated up to step ", order.last_step));

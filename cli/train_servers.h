@@ -2,12 +2,15 @@
 // Servers of tables in the tools: a process that is one, and how the workers of a run reach them.
 
 #include <string>
+#include <vector>
 
 #include "ps/environment.h"
 #include "train/job/servers.h"
 #include "train/job/trainer.h"
 
 namespace paddle::cli {
+
+class App;
 
 struct ServeOptions {
   std::string listen = "127.0.0.1:0";
@@ -29,7 +32,11 @@ struct ReplayOfRun {
   std::string run = {};
   int64_t from = 0;  ///< the step of a checkpoint of it; 0: its beginning
   bool checks = false;
+  std::vector<std::string> skipped = {};  ///< WORKER:STEP
 };
+void add_replay_options(App& app, ReplayOfRun& replay);
+/// kUsage where these options and others exclude each other.
+void check_replay(const ReplayOfRun& replay, bool resumes, const train::TrainOptions& options);
 /// Lets a run of `workers` repeat that one up to `until` (0: its end), as its config says. kUsage
 /// if it cannot be repeated.
 void use_replay(train::RunConfig& config, train::TrainOptions& options, const ReplayOfRun& replay,

@@ -98,7 +98,7 @@ class Loader::Impl {
       fail(ErrorCode::kData, "cannot continue at sample ", position.sample, " of epoch ",
            position.epoch, ": an epoch has ", epoch_size(), " samples");
     stop();
-    held_.reset();
+    held_.clear();
     start(position);
   }
 
@@ -107,7 +107,7 @@ class Loader::Impl {
     options_.ranges = ranges;
     maker_.require(std::move(ranges));
     start(next_position());
-    held_.reset();
+    held_.clear();
   }
 
   std::unique_ptr<Loader> again() const {
@@ -122,15 +122,18 @@ class Loader::Impl {
     stop();
     maker_.read_rows(std::move(wanted));
     start(next_position());
-    held_.reset();
+    held_.clear();
     return true;
   }
 
-  LoaderPosition next_position() const { return held_ ? held_from_ : position_; }
+  LoaderPosition next_position() const { return held_.empty() ? position_ : held_.front().from; }
 
   LoaderPosition position_;
-  std::optional<Batch> held_;  ///< by `peek`
-  LoaderPosition held_from_;
+  struct Held {
+    LoaderPosition from;
+    Batch batch;
+  };
+  std::deque<Held> held_;  ///< by `peek`
   BatchCheck batch_check_;
   int64_t skipped_count_ = 0;
   std::vector<SkippedSample> skipped_;
@@ -356,17 +359,19 @@ bool Loader::read_rows(std::function<bool(int64_t, int64_t)> wanted) {
   return impl_->read_rows(std::move(wanted));
 }
 std::optional<Batch> Loader::next() {
-  if (!impl_->held_) return impl_->next();
-  std::optional<Batch> batch = std::move(impl_->held_);
-  impl_->held_.reset();
+  if (impl_->held_.empty()) return impl_->next();
+  Batch batch = std::move(impl_->held_.front().batch);
+  impl_->held_.pop_front();
   return batch;
 }
-const Batch* Loader::peek() {
-  if (!impl_->held_) {
-    impl_->held_from_ = impl_->position_;
-    impl_->held_ = impl_->next();
+const Batch* Loader::peek(size_t later) {
+  while (impl_->held_.size() <= later) {
+    const LoaderPosition from = impl_->position_;
+    std::optional<Batch> batch = impl_->next();
+    if (!batch) return nullptr;
+    impl_->held_.push_back({from, std::move(*batch)});
   }
-  return impl_->held_ ? &*impl_->held_ : nullptr;
+  return &impl_->held_[later].batch;
 }
 LoaderPosition Loader::position() const { return impl_->next_position(); }
 std::vector<Dims> Loader::sample_shapes() const { return impl_->maker().sample_shapes(); }

@@ -110,9 +110,9 @@ class Loader {
   /// The next batch; nullopt after the last epoch. An error met while making a batch is thrown
   /// here, when its turn comes. Batches without any good sample are passed over.
   std::optional<Batch> next();
-  /// The batch that `next` will return, which it makes now; null after the last epoch. Valid until
-  /// the next call of `next`, `seek` or `read_rows`.
-  const Batch* peek();
+  /// The batch that `next` will return after `later` others, which are all made now; null after the
+  /// last epoch. Valid until the next call of `peek`, `next`, `seek` or `read_rows`.
+  const Batch* peek(size_t later = 0);
   /// Position of the batch that `next` will return: save it in a checkpoint.
   LoaderPosition position() const;
   /// Shapes of the fields of one sample. Lengths that are padded are the longest possible ones;

@@ -86,6 +86,40 @@ void MemoryTable::update(std::span<const uint64_t> keys, const Array& gradients,
   for (std::byte* row : rows) mark(row);
 }
 
+void MemoryTable::set_rows(std::span<const uint64_t> keys, const std::byte* rows) {
+  insert(keys, rows);
+  std::vector<std::byte*> found(keys.size());
+  records_.find(keys, found);
+  const size_t bytes = records_.row_bytes();
+  for (size_t i = 0; i < keys.size(); ++i) {
+    std::memcpy(found[i], rows + i * bytes, bytes);
+    mark(found[i]);
+  }
+}
+
+namespace {
+
+template <class T>
+void add_scaled(std::span<std::byte* const> rows, const T* changes, int64_t width, T factor) {
+  for (std::byte* const row : rows) {
+    T* const to = reinterpret_cast<T*>(row);
+    for (int64_t k = 0; k < width; ++k) to[k] += factor * *changes++;
+  }
+}
+
+}  // namespace
+
+void MemoryTable::add_changes(std::span<const uint64_t> keys, const Array& changes, double factor) {
+  insert(keys);
+  std::vector<std::byte*> found(keys.size());
+  records_.find(keys, found);
+  if (spec().dtype == DType::kF64)
+    add_scaled(found, changes.data<double>(), spec().width, factor);
+  else
+    add_scaled(found, changes.data<float>(), spec().width, static_cast<float>(factor));
+  for (std::byte* row : found) mark(row);
+}
+
 void MemoryTable::mark(std::byte* row) const {
   if (tracks_changes())
     std::memcpy(row + records_.further_at() + rules_.column_bytes(), &mark_, sizeof mark_);
@@ -438,6 +472,12 @@ void MemoryTable::read_state(const StateSource& source) {
 
 void RowTable::write_state(const StateSink&) const {}
 void RowTable::read_state(const StateSource&) {}
+void RowTable::set_rows(std::span<const uint64_t>, const std::byte*) {
+  fail(ErrorCode::kInternal, "table '", spec().path, "': rows cannot be set");
+}
+void RowTable::add_changes(std::span<const uint64_t>, const Array&, double) {
+  fail(ErrorCode::kInternal, "table '", spec().path, "': changes cannot be added");
+}
 void RowTable::observe(std::span<const uint64_t>, std::span<const tables::KeyUse>, int64_t,
                        int64_t) {}
 void RowTable::begin_removal(int64_t, std::pair<int, int>) {}

@@ -28,6 +28,8 @@ class MemoryTable final : public RowTable {
   void read(std::span<const uint64_t> keys, MissingRow missing, std::byte* rows) const override;
   void insert(std::span<const uint64_t> keys, const std::byte* rows = nullptr) override;
   bool update_adds() const override { return true; }
+  void set_rows(std::span<const uint64_t> keys, const std::byte* rows) override;
+  void add_changes(std::span<const uint64_t> keys, const Array& changes, double factor) override;
   void update(std::span<const uint64_t> keys, const Array& gradients,
               const RowUpdate& inputs) override;
   void observe(std::span<const uint64_t> keys, std::span<const tables::KeyUse> uses, int64_t step,

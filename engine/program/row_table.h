@@ -67,6 +67,13 @@ class RowTable {
   virtual void update(std::span<const uint64_t> keys, const Array& gradients,
                       const RowUpdate& inputs) = 0;
 
+  // Of tables whose rows workers train by themselves (ps::Mode::kGeo): those in memory.
+  /// Sets the weights of distinct keys; rows that the table lacks are added. States stay.
+  virtual void set_rows(std::span<const uint64_t> keys, const std::byte* rows);
+  /// Adds `factor` · changes [keys, width] to the weights of distinct keys; rows that the table
+  /// lacks are added first.
+  virtual void add_changes(std::span<const uint64_t> keys, const Array& changes, double factor);
+
   // Of tables with a policy (tables::RowPolicy). The others need none of these.
   /// Counts what a training step has seen of distinct keys, after its update, and adds rows for
   /// those that need not wait any longer. Such a row is read from the next step on.

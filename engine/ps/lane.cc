@@ -12,8 +12,8 @@ using program::RowTable;
 
 namespace {
 
-/// Messages of a worker that wait for an event.
-constexpr size_t kMaxDeferred = 8;
+/// Messages of a worker that wait for an event: some, and its questions for rows of later steps.
+constexpr size_t kMaxDeferred = 8 + kMaxAhead;
 /// The table of a declaration, and what the config of its worker said of tables.
 struct Declaration {
   program::TableSpec spec;
@@ -113,6 +113,7 @@ void Lane::restore_state(SnapshotReader& in) {
     fail(ErrorCode::kModel, "a snapshot of a lane is of other workers");
   workers_.resize(state_.events.size());
   state_.order_start = in.take<int64_t>();
+  state_.earlier_order = in.take<int64_t>();
   state_.ordered = in.take<uint64_t>();
   state_.last_ordered = in.take<OrderEntry>();
   state_.adds = in.take<uint64_t>();
@@ -137,6 +138,7 @@ void Lane::write_snapshot() {
     out.add_bytes(std::as_bytes(std::span(state_.events)));
     out.add_bytes(std::as_bytes(std::span(state_.steps)));
     out.add(state_.order_start);
+    out.add(state_.earlier_order);
     out.add(state_.ordered);
     out.add(state_.last_ordered);
     out.add(state_.adds);
@@ -336,7 +338,7 @@ bool Lane::update(const Message& message, Answers& answers) {
     } else {
       if (!workers_[message.worker].has_pushed) reject_message("an update without gradients");
       const OrderEntry entry =
-          ordered(OrderKind::kPush, message.worker, step_of_update(message.body));
+          ordered(order_of_updates(), message.worker, step_of_update(message.body));
       if (!is_turn(entry)) return false;
       merge_pushed(message.worker, message.worker + 1);
       const std::vector<std::byte> event = update_event(message);

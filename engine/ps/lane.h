@@ -52,6 +52,8 @@ struct LaneOptions {
   bool syncs_log = false;       ///< to the disk, for each event
   UpdateOptions updates = {};
   std::string order_folder = {};  ///< for the order of messages; "": none is written
+  /// Updates after which the order is continued in another file.
+  uint64_t order_file_updates = uint64_t{1} << 20;
   /// The order in which messages are taken; nothing: as they come.
   std::optional<ReplayOptions> replay = {};
   /// The log is replaced by a snapshot when it is larger than the last one and this.
@@ -116,8 +118,9 @@ class Lane {
     int workers = 0;
     std::vector<uint64_t> events;  ///< by worker
     std::vector<int64_t> steps;    ///< by worker: of its last gradients
-    /// Where the order of messages begins (-1: there is none), its updates, and the last event.
-    int64_t order_start = -1;
+    /// Where the file with the order of messages begins (-1: there is none), and the one before;
+    /// the updates in it, and the last event.
+    int64_t order_start = -1, earlier_order = -1;
     uint64_t ordered = 0;
     OrderEntry last_ordered = {};
     bool is_loading = false;
@@ -153,6 +156,8 @@ class Lane {
   Message saved(const Message& message);
   // Events: the log has them in the form in which they are executed.
   bool is_sync() const { return options_.updates.is_sync(); }
+  bool is_geo() const { return options_.updates.is_geo(); }
+  OrderKind order_of_updates() const { return is_geo() ? OrderKind::kExchange : OrderKind::kPush; }
   // As `handle`.
   bool ask(const Message& message, Answers& answers);
   bool add_squares_of(const Message& message, Answers& answers);

@@ -146,7 +146,10 @@ void Lane::execute(Kind kind, std::span<const std::byte> body) {
       const auto step = in.take<int64_t>();
       state_.last_ordered = ordered(OrderKind::kFence, 0, step);
       for (int64_t& each : state_.steps) each = std::max(each, step);
-      if (state_.order_start < 0) state_.order_start = step;
+      if (state_.order_start < 0 || state_.ordered >= options_.order_file_updates) {
+        state_.earlier_order = std::exchange(state_.order_start, step);
+        state_.ordered = 0;
+      }
       break;
     }
     case Kind::kDay: {
@@ -205,7 +208,7 @@ void Lane::execute_update(BodyReader in, uint32_t worker) {
   inputs.step = of.take<int64_t>();
   if (worker != kAllWorkers) {
     state_.steps[worker] = inputs.step;
-    state_.last_ordered = ordered(OrderKind::kPush, worker, inputs.step);
+    state_.last_ordered = ordered(order_of_updates(), worker, inputs.step);
     ++state_.ordered;
   }
   const auto day = of.take<int64_t>();
@@ -227,6 +230,11 @@ void Lane::execute_update(BodyReader in, uint32_t worker) {
     Array gradients = in.take_array();
     std::vector<tables::KeyUse> uses;
     if (observes(to)) uses = in.take_list<tables::KeyUse>();
+    if (is_geo()) {
+      const bool by_mean = options_.updates.combines_by_mean;
+      to.table->add_changes(keys, gradients, by_mean ? 1.0 / state_.workers : 1);
+      continue;
+    }
     if (!to.table->update_adds()) to.table->insert(keys);
     program::RowUpdate update = inputs;
     update.scale = scales[table];

@@ -71,6 +71,12 @@ void Lane::note_fence(int64_t step) {
     replayed_fence_ = step;
   }
   order_->fence(step);
+  if (order_->start() == state_.order_start) return;
+  order_ = OrderLog::create(options_.order_folder, order_header());
+  order_->fence(step);
+  if (options_.updates.order_keep)
+    OrderLog::remove_old(options_.order_folder, options_.lane, state_.order_start,
+                         *options_.updates.order_keep);
 }
 
 void Lane::pass_marks() {
@@ -100,8 +106,15 @@ OrderHeader Lane::order_header() const {
 void Lane::reopen_order() {
   if (state_.order_start < 0 || options_.order_folder.empty()) return;
   order_ = OrderLog::reopen(options_.order_folder, order_header());
-  if (!order_ && state_.ordered == 0)
+  if (!order_ && state_.ordered == 0) {
+    if (state_.earlier_order >= 0) {
+      OrderHeader earlier = order_header();
+      earlier.start = state_.earlier_order;
+      if (auto log = OrderLog::reopen(options_.order_folder, earlier))
+        log->fence(state_.order_start);
+    }
     order_ = OrderLog::create(options_.order_folder, order_header());
+  }
   // The process may have died after the last event was logged and before its place was.
   if (order_ && state_.last_ordered.kind == OrderKind::kFence)
     order_->fence(static_cast<int64_t>(state_.last_ordered.step));

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "ps/updates.h"
 
 namespace paddle::ps {
 
@@ -117,19 +118,36 @@ OrderFile read_file(const std::string& path) {
 
 }  // namespace
 
-OrderLog OrderLog::create(const std::string& folder, const OrderHeader& header) {
-  for (const int64_t start : starts_of(folder, header.lane)) {
-    if (start <= header.start) continue;
-    std::error_code ignored;
-    fs::remove(path_of(folder, start, header.lane), ignored);
-    fs::remove(fs::path(folder) / std::to_string(start), ignored);  // if no lane is left
+namespace {
+
+void remove_file(const std::string& folder, int64_t start, int lane) {
+  std::error_code ignored;
+  fs::remove(path_of(folder, start, lane), ignored);
+  fs::remove(fs::path(folder) / std::to_string(start), ignored);  // if no lane is left
+}
+
+}  // namespace
+
+void OrderLog::remove_old(const std::string& folder, int lane, int64_t start,
+                          std::chrono::seconds keep) {
+  const auto oldest = fs::file_time_type::clock::now() - keep;
+  for (const int64_t each : starts_of(folder, lane)) {
+    std::error_code error;
+    const auto written = fs::last_write_time(path_of(folder, each, lane), error);
+    if (each >= start || error || written > oldest) return;
+    remove_file(folder, each, lane);
   }
+}
+
+OrderLog OrderLog::create(const std::string& folder, const OrderHeader& header) {
+  for (const int64_t start : starts_of(folder, header.lane))
+    if (start > header.start) remove_file(folder, start, header.lane);
   const std::string path = path_of(folder, header.start, header.lane);
   ensure_directory(fs::path(path).parent_path().string());
   const int descriptor =
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor < 0) fail(ErrorCode::kDevice, path, ": ", std::strerror(errno));
-  OrderLog out(path, descriptor);
+  OrderLog out(path, header.start, descriptor);
   FileHeader first{.start = header.start,
                    .session = header.session,
                    .lane = header.lane,
@@ -154,7 +172,7 @@ std::optional<OrderLog> OrderLog::reopen(const std::string& folder, const OrderH
   if (file.header != header) return std::nullopt;
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (descriptor < 0) fail(ErrorCode::kDevice, path, ": ", std::strerror(errno));
-  OrderLog out(path, descriptor);
+  OrderLog out(path, header.start, descriptor);
   // The process may have died within an entry.
   if (::ftruncate(descriptor, static_cast<off_t>(sizeof(FileHeader) +
                                                  file.entries.size() * sizeof(uint64_t))) != 0)
@@ -173,6 +191,7 @@ OrderLog::OrderLog(OrderLog&& other) noexcept : descriptor_(-1) { *this = std::m
 
 OrderLog& OrderLog::operator=(OrderLog&& other) noexcept {
   std::swap(path_, other.path_);
+  start_ = other.start_;
   std::swap(descriptor_, other.descriptor_);
   checksum_ = other.checksum_;
   digest_ = other.digest_;
@@ -274,8 +293,6 @@ namespace {
 /// The entries of a file that a replay does not take, because the answer to them was lost with a
 /// connection and the worker has asked again before the next fence.
 std::vector<char> find_lost(const OrderFile& file) {
-  // Workers ask for few steps before the next one.
-  constexpr size_t kMaxAhead = 8;
   std::vector<char> out(file.entries.size(), 0);
   std::map<uint32_t, std::deque<std::pair<uint64_t, size_t>>> pulls;  // by worker: step and place
   for (size_t i = 0; i < file.entries.size(); ++i) {
@@ -290,7 +307,7 @@ std::vector<char> find_lost(const OrderFile& file) {
       of_worker.erase(same);
     }
     of_worker.emplace_back(entry.step, i);
-    if (of_worker.size() > kMaxAhead) of_worker.pop_front();
+    if (of_worker.size() > kMaxAhead + 1) of_worker.pop_front();
   }
   return out;
 }
@@ -392,10 +409,16 @@ std::string OrderReader::place() const {
 
 RecordedOrder read_order(const std::string& run, int64_t from, std::optional<int64_t> until) {
   const std::string folder = (fs::path(run) / kOrderFolder).string();
-  if (starts_of(folder, 0).empty())
+  const std::vector<int64_t> starts = starts_of(folder, 0);
+  if (starts.empty())
     fail(ErrorCode::kUsage, run,
          ": the run has no order of its messages; asynchronous runs with "
          "parameter_server.order_log have one");
+  if (from < starts.front())
+    fail(ErrorCode::kUsage, run, ": the order of messages before step ", starts.front(),
+         " was removed (parameter_server.order_log.keep); expected --from with a checkpoint of "
+         "step ",
+         starts.front(), " or later");
   RecordedOrder out;
   for (int lane = 0; lane < out.lanes; ++lane) {
     const OrderReader order(folder, lane, from, until);

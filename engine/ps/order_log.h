@@ -4,12 +4,13 @@
 // of the messages, so only their order has to be known.
 //
 //   order/0/lane-3       from the beginning of the run
-//   order/1200/lane-3    from the checkpoint of step 1200, where the run was continued
+//   order/1200/lane-3    from step 1200, where the file before was long or the run was continued
 //
 // A file is a header and an entry of 8 bytes for each message: kind 4 bits, worker 20, step 40.
 // Entries with checksums come after each fence, where all workers wait for each other, and at least
 // every 64 entries.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -63,6 +64,10 @@ class OrderLog {
   /// Continues the file of a lane whose process has died; nothing if it is damaged, or of another
   /// run.
   static std::optional<OrderLog> reopen(const std::string& folder, const OrderHeader& header);
+  /// Removes the files of a lane before that of step `start` to which nothing was written for
+  /// `keep`.
+  static void remove_old(const std::string& folder, int lane, int64_t start,
+                         std::chrono::seconds keep);
   ~OrderLog();
   OrderLog(OrderLog&& other) noexcept;
   OrderLog& operator=(OrderLog&& other) noexcept;
@@ -79,14 +84,18 @@ class OrderLog {
   void end();
   /// Pushes and exchanges so far.
   uint64_t updates() const { return updates_; }
+  /// The step after which the file begins.
+  int64_t start() const { return start_; }
 
  private:
-  OrderLog(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
+  OrderLog(std::string path, int64_t start, int descriptor)
+      : path_(std::move(path)), start_(start), descriptor_(descriptor) {}
   void put(const OrderEntry& entry);
   void put_check();
   void note(const OrderEntry& entry);
 
   std::string path_;
+  int64_t start_ = 0;
   int descriptor_ = -1;
   uint32_t checksum_ = 0, digest_ = 0;
   int unchecked_ = 0, undigested_ = 0;

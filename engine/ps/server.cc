@@ -13,8 +13,11 @@ namespace paddle::ps {
 
 std::string UpdateOptions::text() const {
   if (is_sync()) return "sync";
+  const char* const order = order_log ? "true" : "false";
+  if (is_geo())
+    return str("geo, combine ", combines_by_mean ? "mean" : "sum", ", order_log ", order);
   return str("async, staleness ", staleness ? std::to_string(*staleness) : "none", ", order_log ",
-             order_log ? "true" : "false");
+             order);
 }
 
 std::string WorkerPlace::text() const {

@@ -206,6 +206,19 @@ TEST(Loader, LooksAtTheNextBatch) {
       EXPECT_EQ(labels(*loader.next()), wanted);
     }
     EXPECT_EQ(loader.peek(), nullptr);
+    loader.seek({0, 0});
+    for (size_t i = 0; i < whole.size(); ++i) {
+      const LoaderPosition position = loader.position();
+      const data::Batch* const later = loader.peek(2);
+      ASSERT_EQ(later != nullptr, i + 2 < whole.size());
+      if (later) {
+        EXPECT_EQ(labels(*later), whole[i + 2]);
+      }
+      EXPECT_EQ(labels(*loader.peek(0)), whole[i]);
+      EXPECT_EQ(loader.position(), position);
+      EXPECT_EQ(labels(*loader.next()), whole[i]);
+    }
+    EXPECT_FALSE(loader.next().has_value());
     loader.seek({0, 8});
     loader.peek();
     loader.seek({0, 0});

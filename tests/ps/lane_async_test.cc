@@ -42,12 +42,30 @@ std::vector<uint64_t> keys_of(uint32_t worker, int64_t step) {
   return out;
 }
 
+/// The files with the order of a lane, the last one at the end.
+std::vector<fs::path> order_files(const std::string& folder) {
+  std::map<int64_t, fs::path> out;
+  if (fs::exists(folder))
+    for (const auto& entry : fs::directory_iterator(folder))
+      out[std::stoll(entry.path().filename().string())] = entry.path() / "lane-0";
+  std::vector<fs::path> files;
+  for (const auto& [start, path] : out) files.push_back(path);
+  return files;
+}
+
+OrderKind last_kind(const fs::path& file) {
+  const std::string bytes = read_file(file.string(), 1 << 20, ErrorCode::kModel);
+  constexpr int kKindMask = 15;
+  return static_cast<OrderKind>(bytes[bytes.size() - sizeof(uint64_t)] & kKindMask);
+}
+
 /// Workers and a lane between which messages arrive in a random order.
 class AsyncRun {
  public:
-  /// `chaos`: connections and the lane are lost at times.
-  AsyncRun(LaneOptions options, unsigned seed, int ahead, bool chaos)
-      : options_(std::move(options)), random_(seed), ahead_(ahead), chaos_(chaos) {
+  /// `chaos`: connections and the lane are lost at times. `fences`: steps after which workers wait
+  /// for each other; 0: only at the end.
+  AsyncRun(LaneOptions options, unsigned seed, int ahead, bool chaos, int64_t fences = 0)
+      : options_(std::move(options)), random_(seed), ahead_(ahead), chaos_(chaos), fences_(fences) {
     options_.open = test::opener();
     make_lane();
     lane_->begin_session(7, kWorkers);
@@ -67,7 +85,7 @@ class AsyncRun {
       const unsigned event = random_() % 40;
       if (chaos_ && event == 0)
         connect(w);
-      else if (chaos_ && event == 1)
+      else if (chaos_ && (event == 1 || (fences_ > 0 && event % 2 == 0 && has_new_file())))
         restart();
       else if (!workers_[w].way.empty())
         deliver(w);
@@ -84,11 +102,14 @@ class AsyncRun {
     return out;
   }
   const std::vector<int64_t>& leads() const { return leads_; }
+  /// Times that the lane was killed between the two files of its order.
+  int cut_fences() const { return cut_fences_; }
 
  private:
   struct Worker {
     int64_t step = 0, asked = 0;  ///< the step that it is at; 0: before the first fence
-    bool has_pushed = false;
+    uint64_t events = 0;
+    bool has_pushed = false, is_at_fence = false;
     std::vector<Message> kept, way;
     Transcript transcript;
   };
@@ -102,16 +123,26 @@ class AsyncRun {
     lane_ = std::make_unique<Lane>(options_);
     ASSERT_EQ(lane_->problem(), "");
   }
+  /// Whether the last file of the order, which is not the only one, has only the fence at its
+  /// beginning.
+  bool has_new_file() const {
+    const std::vector<fs::path> files = order_files(options_.order_folder);
+    return files.size() > 1 && fs::file_size(files.back()) == kHeader + kFence;
+  }
   /// The lane is killed, perhaps after its log had an event and before the order had it.
   void restart() {
     lane_.reset();
-    const fs::path order = fs::path(options_.order_folder) / "0" / "lane-0";
-    if (fs::exists(order) && fs::file_size(order) % sizeof(uint64_t) == 0) {
-      const std::string bytes = read_file(order.string(), 1 << 20, ErrorCode::kModel);
-      constexpr int kKindMask = 15;
-      const int last = bytes[bytes.size() - sizeof(uint64_t)] & kKindMask;
-      if (last == static_cast<int>(OrderKind::kPush))
-        fs::resize_file(order, bytes.size() - sizeof(uint64_t));
+    const std::vector<fs::path> files = order_files(options_.order_folder);
+    if (!files.empty()) {
+      const size_t size = fs::file_size(files.back());
+      if (has_new_file()) {
+        fs::remove(files.back());
+        const fs::path& earlier = files[files.size() - 2];
+        fs::resize_file(earlier, fs::file_size(earlier) - kFence);
+        ++cut_fences_;
+      } else if (last_kind(files.back()) == OrderKind::kPush) {
+        fs::resize_file(files.back(), size - sizeof(uint64_t));
+      }
     }
     make_lane();
     for (uint32_t each = 0; each < kWorkers; ++each) connect(each);
@@ -129,14 +160,18 @@ class AsyncRun {
   void fence(uint32_t w, int64_t step) {
     BodyWriter out;
     out.add(step);
-    send(w, Kind::kFence, static_cast<uint64_t>(step) + 1 + (step > 0 ? 1 : 0), out.take());
+    workers_[w].is_at_fence = true;
+    send(w, Kind::kFence, ++workers_[w].events, out.take());
+  }
+  bool is_fence(int64_t step) const {
+    return step == last_ || (fences_ > 0 && step % fences_ == 0);
   }
   void ask(uint32_t w, int64_t step) {
     Worker& worker = workers_[w];
     worker.asked = step;
     BodyWriter out;
     // After its fence and gradients so far.
-    out.add(static_cast<uint64_t>(worker.step));
+    out.add(worker.events);
     out.add(step);
     out.add<uint32_t>(0);
     out.add<uint8_t>(1);
@@ -158,7 +193,7 @@ class AsyncRun {
     out.add<uint64_t>(keys.size());
     out.add_list(std::span<const uint64_t>(keys));
     for (const double row : rows) out.add(1 + row / 8);
-    const auto event = static_cast<uint64_t>(worker.step) + 1;
+    const uint64_t event = ++worker.events;
     send(w, Kind::kPush, event, out.take());
     BodyWriter scalars;
     scalars.add<double>(1);
@@ -171,10 +206,11 @@ class AsyncRun {
   /// Sends what the worker can send now.
   void advance(uint32_t w) {
     Worker& worker = workers_[w];
-    if (worker.step == 0 || worker.step > last_ || worker.has_pushed) return;
+    if (worker.step == 0 || worker.step > last_ || worker.has_pushed || worker.is_at_fence) return;
     if (worker.asked < worker.step) ask(w, worker.step);
     if (worker.transcript.rows[static_cast<size_t>(worker.step)].empty()) return;
-    if (ahead_ > 0 && worker.asked == worker.step) ask(w, worker.step + 1);
+    // Questions for rows after a fence would be sent again after it.
+    while (worker.asked < worker.step + ahead_ && !is_fence(worker.asked)) ask(w, worker.asked + 1);
     push(w);
   }
   void deliver(uint32_t w) {
@@ -203,18 +239,25 @@ class AsyncRun {
         for (const Worker& each : workers_) slowest = std::min(slowest, each.step);
         leads_.push_back(static_cast<int64_t>(answer.sequence) - slowest);
       }
+    } else if (worker.is_at_fence) {
+      worker.is_at_fence = false;
+      if (worker.step == 0 || worker.step > last_) ++worker.step;
     } else {
-      ++worker.step;
       worker.has_pushed = false;
-      if (worker.step == last_ + 1) fence(answer.worker, last_);
+      if (is_fence(worker.step++)) fence(answer.worker, worker.step - 1);
     }
     advance(answer.worker);
   }
+
+  /// Bytes of an order: the header, and a fence with the checksum after it.
+  static constexpr size_t kHeader = 40, kFence = 2 * sizeof(uint64_t);
 
   LaneOptions options_;
   std::mt19937 random_;
   int ahead_;
   bool chaos_;
+  int64_t fences_;
+  int cut_fences_ = 0;
   int64_t last_ = kSteps;
   std::unique_ptr<Lane> lane_;
   std::array<Worker, kWorkers> workers_;
@@ -292,6 +335,61 @@ TEST(AsyncLane, WorkersAreNotAheadByMoreThanTheBound) {
     for (const int64_t lead : free.leads()) most = std::max(most, lead);
   }
   EXPECT_GT(most, 3) << "without a bound they are not further apart";
+}
+
+TEST(AsyncLane, LongOrdersAreInSeveralFiles) {
+  int cut_fences = 0;
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    const ScratchFolder run, again;
+    const int ahead = static_cast<int>(seed % 4);
+    LaneOptions options = options_of(run.path());
+    options.order_file_updates = 20;
+    AsyncRun first(options, seed, ahead, seed % 2 == 1, 5);
+    first.run();
+    cut_fences += first.cut_fences();
+    // 3 updates a step, and fences after 5 steps.
+    std::vector<std::string> starts;
+    for (const fs::path& file : order_files(options.order_folder))
+      starts.push_back(file.parent_path().filename().string());
+    EXPECT_EQ(starts, (std::vector<std::string>{"0", "10", "20", "30", "40"})) << seed;
+    for (const int until : {40, 15, 20}) {
+      LaneOptions replayed = replay_of(run.path(), again.path(), until);
+      replayed.order_file_updates = options.order_file_updates;
+      AsyncRun replay(replayed, 100 + seed, ahead, false, 5);
+      replay.run(until);
+      for (size_t w = 0; w < kWorkers; ++w)
+        for (size_t step = 1; step <= static_cast<size_t>(until); ++step)
+          ASSERT_TRUE(replay.transcripts()[w].rows[step] == first.transcripts()[w].rows[step])
+              << "seed " << seed << ", worker " << w << ", step " << step;
+    }
+  }
+  EXPECT_GT(cut_fences, 0);
+}
+
+TEST(AsyncLane, OldOrdersAreRemoved) {
+  const ScratchFolder run;
+  LaneOptions options = options_of(run.path());
+  options.log_folder.clear();
+  options.order_file_updates = 20;
+  options.updates.order_keep = std::chrono::hours(1);
+  AsyncRun first(options, 3, 1, false, 5);
+  first.run(25);
+  ASSERT_EQ(order_files(options.order_folder).size(), 3u);
+  EXPECT_EQ(read_order(run.path(), 0, {}).last_step, 25);
+  for (const fs::path& file : order_files(options.order_folder))
+    fs::last_write_time(file, fs::file_time_type::clock::now() - std::chrono::hours(2));
+  OrderLog::remove_old(options.order_folder, 0, 20, std::chrono::hours(3));
+  EXPECT_EQ(order_files(options.order_folder).size(), 3u);
+  OrderLog::remove_old(options.order_folder, 0, 20, std::chrono::hours(1));
+  EXPECT_EQ(order_files(options.order_folder).size(), 1u) << "the last file stays";
+  EXPECT_EQ(read_order(run.path(), 20, {}).last_step, 25);
+  try {
+    read_order(run.path(), 10, {});
+    ADD_FAILURE() << "the order from step 10 on was removed";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kUsage);
+    EXPECT_NE(e.message().find("step 20"), std::string::npos) << e.message();
+  }
 }
 
 // A replay of which a worker does something else says so, and where.

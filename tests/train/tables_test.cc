@@ -209,6 +209,26 @@ TEST(RowTable, DamagedContentIsRejected) {
     }
 }
 
+TEST(RowTable, RowsAreSetAndChangesAdded) {
+  MemoryTable table(spec(DType::kF64), rule("adagrad"), 7);
+  table.insert(Keys{5});
+  table.update(Keys{5}, Array::from<double>({1, 2, 3}, {1, 3}), {.rate = 0.1});
+  const std::vector<double> moment = values(table.content().states.at(0).second);
+  // A row that is there keeps its states, one that is not begins with new ones.
+  const std::vector<double> rows = {1, 2, 3, 4, 5, 6};
+  table.set_rows(Keys{5, 9}, reinterpret_cast<const std::byte*>(rows.data()));
+  EXPECT_EQ(read(table, {5, 9}), rows);
+  std::vector<double> states = values(table.content().states.at(0).second);
+  EXPECT_EQ(std::vector<double>(states.begin(), states.begin() + 3), moment);
+  EXPECT_EQ(std::vector<double>(states.begin() + 3, states.end()), (std::vector<double>{0, 0, 0}));
+  const std::vector<double> first = read(table, {2}, MissingRow::kInitial);
+  table.add_changes(Keys{9, 2}, Array::from<double>({1, 1, 1, 8, 0, -4}, {2, 3}), 0.5);
+  EXPECT_EQ(read(table, {9, 2}),
+            (std::vector<double>{4.5, 5.5, 6.5, first[0] + 4, first[1], first[2] - 2}));
+  states = values(table.content().states.at(0).second);
+  EXPECT_EQ(std::vector<double>(states.begin() + 3, states.begin() + 6), moment) << "of key 5";
+}
+
 TEST(RowTable, KeysOfUint64HaveTheirOwnOrder) {
   program::TableSpec wide = spec();
   wide.key = DType::kU64;

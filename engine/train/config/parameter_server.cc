@@ -1,5 +1,9 @@
 #include "train/config/parameter_server.h"
 
+#include <chrono>
+#include <cmath>
+
+#include "base/byte_size.h"
 #include "base/text.h"
 
 namespace paddle::train {
@@ -13,14 +17,50 @@ constexpr int64_t kMaxServers = 1024, kMaxLanes = 1024;
 constexpr int kLanesOfServer = 4;
 constexpr int64_t kMaxSteps = 1 << 20;
 
+void read_cache(const Section& cache, ps::UpdateOptions& out, config::Diagnostics& diagnostics) {
+  out.cache_refresh = static_cast<int>(cache.integer("refresh"));
+  const std::string& text = cache.at("memory").text;
+  constexpr uint64_t kMax = uint64_t{1} << 44;
+  const auto bytes = parse_byte_size(text);
+  if (!bytes || *bytes == 0 || *bytes > kMax)
+    diagnostics.add(ErrorCode::kConfig,
+                    "parameter_server.cache.memory: expected an amount of memory such as 256 MiB, "
+                    "found '" +
+                        text + "'",
+                    cache.location("memory"));
+  else
+    out.cache_bytes = *bytes;
+}
+
 ps::UpdateOptions read_updates(const Section& section, config::Diagnostics& diagnostics) {
   ps::UpdateOptions out;
-  if (section.text("mode") == "async") out.mode = ps::Mode::kAsync;
+  const std::string& mode = section.text("mode");
+  out.mode = mode == "async" ? ps::Mode::kAsync : mode == "geo" ? ps::Mode::kGeo : ps::Mode::kSync;
+  out.every = static_cast<int>(section.section("geo").integer("every"));
+  out.combines_by_mean = section.section("geo").text("combine") == "mean";
   out.ahead = static_cast<int>(section.integer("ahead"));
   if (section.text("staleness") != "none")
     out.staleness = static_cast<int>(section.integer("staleness"));
   out.merge = static_cast<int>(section.integer("merge"));
-  out.order_log = section.boolean("order_log");
+  if (section.has("cache")) read_cache(section.section("cache"), out, diagnostics);
+  if (section.at("order_log").is_map()) {
+    const Section order = section.section("order_log");
+    constexpr double kMaxSeconds = 1e9;
+    if (order.has("keep"))
+      out.order_keep = std::chrono::seconds(
+          static_cast<int64_t>(std::ceil(std::min(order.seconds("keep"), kMaxSeconds))));
+  } else {
+    out.order_log = section.boolean("order_log");
+  }
+  for (const char* key : {"staleness", "merge", "cache"}) {
+    const bool is_default = !(key == std::string_view("staleness") ? out.staleness.has_value()
+                              : key == std::string_view("merge")   ? out.merge > 1
+                                                                   : out.cache_bytes > 0);
+    if (out.is_geo() && !is_default)
+      diagnostics.add(ErrorCode::kConfig,
+                      str("parameter_server.", key, " is for mode: async, not geo"),
+                      section.location(key));
+  }
   if (out.staleness && *out.staleness < out.merge - 1)
     diagnostics.add(ErrorCode::kConfig,
                     str("parameter_server.staleness: workers send gradients every ", out.merge,
@@ -53,13 +93,18 @@ Schema parameter_server_schema() {
                      .or_else(Spec::word({"auto"}))
                      .doc("parts of the tables that are updated one after the other, at least "
                           "one a server; auto: four a server"));
-  s.add("mode", Spec::word({"sync", "async"})
+  s.add("mode", Spec::word({"sync", "async", "geo"})
                     .fallback("sync")
                     .doc("sync: one update a step, of the gradients of all workers; async: one "
-                         "for each worker, when its gradients arrive"));
-  s.add("ahead", Spec::integer().at_least(0).at_most(1).fallback("1").doc(
-                     "of async: steps whose rows a worker asks for before it sends the "
-                     "gradients of the step before them"));
+                         "for each worker, when its gradients arrive; geo: workers update copies "
+                         "of the rows, and send their changes from time to time"));
+  s.add("ahead",
+        Spec::integer()
+            .at_least(0)
+            .at_most(ps::kMaxAhead)
+            .fallback("1")
+            .doc("of async and geo: steps whose rows a worker asks for before it sends the "
+                 "gradients of the step before them"));
   s.add("staleness", Spec::integer()
                          .at_least(0)
                          .at_most(kMaxSteps)
@@ -69,9 +114,28 @@ Schema parameter_server_schema() {
                               "none: any number"));
   s.add("merge", Spec::integer().at_least(1).at_most(kMaxSteps).fallback("1").doc(
                      "of async: steps whose gradients a worker adds before it sends them"));
+  Schema geo;
+  geo.add("every", Spec::integer().at_least(1).at_most(kMaxSteps).fallback("400").doc(
+                       "steps after which a worker sends the changes of its rows"));
+  geo.add("combine", Spec::word({"mean", "sum"})
+                         .fallback("mean")
+                         .doc("mean: changes are divided by the number of workers"));
+  s.add("geo", Spec::map(geo).doc("of the mode geo"));
+  Schema cache;
+  cache.add("memory", Spec::text().fallback("256 MiB").doc("of a worker, for rows"));
+  cache.add("refresh", Spec::integer().at_least(2).at_most(kMaxSteps).fallback("16").doc(
+                           "steps of a worker for which it uses a row that it has got"));
+  s.add("cache", Spec::map(cache).optional().doc(
+                     "of async: rows that a worker uses for several steps; default: none"));
+  Schema order;
+  order.add("keep", Spec::duration().doc("remove files of the order to which nothing was written "
+                                         "for this long; default: keep all"));
   s.add("order_log",
-        Spec::boolean().fallback("true").doc("of async: write the order of messages, with which "
-                                             "paddle-train --replay repeats the run"));
+        Spec::boolean()
+            .or_else(Spec::map(order))
+            .fallback("true")
+            .doc("of async and geo: write the order of messages, with which paddle-train "
+                 "--replay repeats the run"));
   s.add("durability",
         Spec::word({"none", "process", "machine"})
             .fallback("process")

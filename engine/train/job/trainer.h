@@ -52,6 +52,8 @@ struct TrainOptions {
   struct Replay {
     std::string run, checkpoint;
     std::vector<int64_t> fences;  ///< steps after which its workers waited for each other
+    /// Workers and steps whose gradients of tables are left out.
+    std::vector<std::pair<int, int64_t>> skipped;
   };
   std::optional<Replay> replay;
   std::string version;  ///< of the program and what it computes with; the same on all ranks

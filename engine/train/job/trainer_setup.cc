@@ -209,7 +209,13 @@ MemoryPlan Trainer::Impl::prepare() {
   store_.initializes_random = !options_.dry_run;
   session_ = std::make_unique<Session>(step_, std::move(types), store_, options);
   session_->tables().set_folder(options_.output);
-  if (options_.replay) session_->tables().set_fences(options_.replay->fences);
+  if (options_.replay) {
+    session_->tables().set_fences(options_.replay->fences);
+    std::set<int64_t> skipped;
+    for (const auto& [worker, step] : options_.replay->skipped)
+      if (worker == communicator_->rank()) skipped.insert(step);
+    session_->tables().set_skipped(std::move(skipped));
+  }
   session_->prepare();
   open_running_statistics();
   if (config_.quantization) config_.quantization->check_rules();

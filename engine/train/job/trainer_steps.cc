@@ -119,9 +119,13 @@ TrainResult Trainer::Impl::finish_run() {
 
 void Trainer::Impl::announce_next(int64_t total) {
   // Of micro-batches only the step itself knows which ones count.
-  if (!session_->tables().are_shared() || config_.accumulate > 1 || state_.step + 1 >= total)
-    return;
-  if (const data::Batch* const next = loader_->peek()) session_->announce({&next->arrays, 1});
+  if (!session_->tables().are_shared() || config_.accumulate > 1) return;
+  const auto [first, last] = session_->tables().steps_to_announce();
+  for (int64_t later = first; later <= std::min(last, total - state_.step - 1); ++later) {
+    const data::Batch* const batch = loader_->peek(static_cast<size_t>(later - 1));
+    if (!batch) return;
+    session_->announce({&batch->arrays, 1});
+  }
 }
 
 void Trainer::Impl::check_table_policies() const {

@@ -34,7 +34,16 @@ std::unique_ptr<program::RowTable> TableOpening::open(program::TableSpec declare
   if (!found)
     fail(ErrorCode::kConfig, "tables: unknown kind '", chosen.name, "', expected one of ",
          join(program::table_kinds().names(), ", "));
+  if (updates.is_geo() && chosen.name != "memory")
+    fail(ErrorCode::kConfig, "tables: rows of the table '", declared.path, "' are of the kind ",
+         chosen.name, "; parameter_server.mode: geo is for rows in memory");
   declared.tracks_changes = max_deltas > 0;
+  if (policy && updates.is_geo() &&
+      (policy->policy.observes() || policy->policy.wide_columns > 0 ||
+       policy->policy.divides_by_show))
+    fail(ErrorCode::kConfig, "tables: '", policy->pattern, "', for the table '", declared.path,
+         "': entry, statistics, evict, wide and optimizer.scale are for parameter_server.mode sync "
+         "and async, not geo");
   if (policy) {
     declared.policy = policy->policy;
     if (policy->init) declared.init = *policy->init;

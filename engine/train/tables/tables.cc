@@ -119,19 +119,28 @@ size_t Tables::add(const TableUse& use) {
   return uses_.size() - 1;
 }
 
+std::pair<int64_t, int64_t> Tables::steps_to_announce() {
+  if (is_async()) start_training();
+  const int64_t begins = trained_ + 1;
+  const int64_t first = ahead_.empty() ? 1 : std::max<int64_t>(1, ahead_.back().step + 1 - begins);
+  const int64_t ahead = is_async() ? opening_.updates.ahead : 1;
+  // Rows that came before an exchange would be asked for again after it.
+  if (is_geo()) return {first, std::min(ahead, next_exchange() - begins)};
+  return {first, std::max<int64_t>(1, ahead)};
+}
+
 void Tables::announce(const std::vector<TableUse>& next) {
   if (is_local()) return;
-  if (is_async()) start_training();
+  const int64_t step = trained_ + 1 + steps_to_announce().first;
   for (auto& [path, entry] : tables_) entry.next = {};
   for (const TableUse& use : next) add_to(tables_.at(use.table), &Entry::next, use);
   announced_ = !is_async() || opening_.updates.ahead == 0;
   if (announced_) return;  // they are asked for with the gradients
-  const int64_t step = trained_ + 2;
   keep_ahead(step, ask_servers(&Entry::next, MissingRow::kInitial, step));
 }
 
-void Tables::keep_ahead(int64_t step, uint64_t ticket) {
-  ahead_.push_back({step, ticket});
+void Tables::keep_ahead(int64_t step, Question question) {
+  ahead_.push_back({step, std::move(question)});
   for (auto& [path, entry] : tables_) entry.ahead.push_back(std::exchange(entry.next, {}));
 }
 
@@ -145,9 +154,9 @@ bool Tables::take_ahead() {
     entry.now = std::move(entry.ahead.front());
     entry.ahead.pop_front();
   }
-  const uint64_t ticket = ahead_.front().ticket;
+  const Question question = std::move(ahead_.front().question);
   ahead_.pop_front();
-  if (client_) take_rows(&Entry::now, ticket);
+  if (client_) take_rows(&Entry::now, question);
   return true;
 }
 
@@ -462,7 +471,7 @@ void Tables::update(const RowUpdate& inputs, const std::map<std::string, double>
   if (!announced_) return;
   announced_ = false;
   answer(&Entry::next);
-  keep_ahead(trained_ + 1, 0);
+  keep_ahead(trained_ + 1, {});
 }
 
 }  // namespace paddle::train

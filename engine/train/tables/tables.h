@@ -23,6 +23,7 @@
 #include "ps/client.h"
 #include "ps/merge.h"
 #include "train/tables/key_index.h"
+#include "train/tables/row_cache.h"
 #include "train/tables/table_exchange.h"
 #include "train/tables/table_opening.h"
 
@@ -87,6 +88,9 @@ class Tables final : public program::TableHost {
   /// Of a replay: steps after which the workers of the run waited for each other.
   void set_fences(const std::vector<int64_t>& steps) { fences_ = {steps.begin(), steps.end()}; }
 
+  /// Of a replay: steps whose gradients of this worker are left out.
+  void set_skipped(std::set<int64_t> steps) { skipped_ = std::move(steps); }
+
   // A step. All ranks must make the same calls, with their own keys.
   /// Begins a step. `missing` is for tables that are trained; the others give zeros. `trains`: it
   /// is one of training, the one after the last.
@@ -101,9 +105,12 @@ class Tables final : public program::TableHost {
   /// Takes the gradients of the rows of a use: [n, width], n counting every key. Gradients of equal
   /// keys are summed in the order of these calls.
   void add_gradients(size_t use, const Array& gradients);
-  /// Announces the keys of the training step after the one that begins now: they travel with the
-  /// gradients of this one, and the `fetch` of that step finds the rows. In asynchronous runs the
-  /// rows may be asked for at once.
+  /// The training steps that `announce` is for now: the first and the last one, as their distances
+  /// from the step that begins now. There are none if the first is greater than the last.
+  std::pair<int64_t, int64_t> steps_to_announce();
+  /// Announces the keys of the first of those: they travel with the gradients of the step that
+  /// begins now, and the `fetch` of their step finds the rows. In asynchronous runs the rows may be
+  /// asked for at once.
   void announce(const std::vector<TableUse>& next);
   /// The sum of squares of the gradients of each table that has some, over all ranks: by shard and
   /// key, whatever the number of ranks.
@@ -159,6 +166,7 @@ class Tables final : public program::TableHost {
   /// The rows of a table, and its keys that wait for rows.
   struct TableParts {
     std::vector<TableContent> rows, waiting;
+    std::vector<TableContent> own;  ///< rows of this worker in the mode geo, for their states
   };
   using Contents = std::map<std::string, TableParts>;
   /// Reads and checks all tables: kModel if one is missing or damaged. `states`: the file with
@@ -184,13 +192,29 @@ class Tables final : public program::TableHost {
     std::vector<std::byte> rows;
     std::vector<std::vector<int64_t>> sent;    ///< numbers by owner, those that count first
     std::vector<size_t> sent_counting;         ///< by owner
+    std::vector<std::vector<int64_t>> misses;  ///< as `sent`, without those that a cache has
+    int64_t step = 0;                          ///< for which a lane is asked
     std::vector<std::vector<uint64_t>> asked;  ///< keys that this rank owns, by asking rank
     std::vector<size_t> asked_counting;        ///< by asking rank: the first ones
+  };
+  /// In the mode geo `table` has the rows that this worker trains by itself; these are the ones
+  /// that it has got since the last exchange.
+  struct OwnRows {
+    KeyIndex keys;
+    std::vector<std::byte> begin;  ///< rows by number, as they came
+    std::vector<char> is_changed;  ///< by number
+  };
+  /// A question for rows to some lanes.
+  struct Question {
+    uint64_t ticket = 0;
+    std::vector<int> lanes = {};
   };
   struct Entry {
     std::unique_ptr<RowTable> table;
     program::TableSpec declared;     ///< as the model states it
     std::optional<uint32_t> number;  ///< on servers
+    std::optional<RowCache> cache;
+    OwnRows own;
     StepKeys now, next;
     std::deque<StepKeys> ahead;  ///< of steps whose rows have been asked for, as `ahead_`
     // Gradients of earlier steps that are sent with those of a later one.
@@ -238,12 +262,17 @@ class Tables final : public program::TableHost {
   bool connect();
   /// Waits until the last update has happened.
   void finish_event();
-  /// Asks the lanes for rows; the number of the question. `step`: of training, in asynchronous
-  /// runs; 0: another one.
-  uint64_t ask_servers(Which which, MissingRow missing, int64_t step);
-  void take_rows(Which which, uint64_t ticket);
+  /// Asks the lanes for rows. `step`: of training, in asynchronous runs; 0: another one.
+  Question ask_servers(Which which, MissingRow missing, int64_t step);
+  void take_rows(Which which, const Question& question);
+  /// Takes the rows from the cache that are there, and finds those that are not.
+  void find_cached(Entry& entry, Which which) const;
+  /// Whose rows a lane is asked for.
+  static const std::vector<int64_t>& asked_of(const StepKeys& keys, int lane) {
+    return (keys.misses.empty() ? keys.sent : keys.misses)[static_cast<size_t>(lane)];
+  }
   /// Notes that the rows of `next` have been asked for.
-  void keep_ahead(int64_t step, uint64_t ticket);
+  void keep_ahead(int64_t step, Question question);
   /// Takes the rows of this step if they have been asked for.
   bool take_ahead();
   /// Drops rows that were announced and are not needed.
@@ -262,6 +291,27 @@ class Tables final : public program::TableHost {
   /// Adds the gradients of this step to those that are sent later.
   void merge_step(Entry& entry) const;
   void send_merged(const RowUpdate& inputs, const std::map<std::string, double>& scales);
+  // Of the mode geo (tables_geo.cc).
+  bool is_geo() const { return connect_ && opening_.updates.is_geo(); }
+  /// Whether a table has rows that this worker trains by itself.
+  bool has_own_rows(const std::string& path) const { return is_geo() && is_trained(path); }
+  /// The first step from the one that begins now on after which changes are sent.
+  int64_t next_exchange() const;
+  /// Finds the rows that this worker has not got since the last exchange.
+  static void find_own(Entry& entry, Which which);
+  /// Takes rows that came as its own, and reads all that the step needs.
+  static void take_own(Entry& entry, Which which);
+  void update_own(const RowUpdate& inputs, const std::map<std::string, double>& scales);
+  /// Sends the changes since the last exchange.
+  void exchange();
+  void restore_own(const Contents& contents);
+  /// Whether the optimizer of a table keeps states of the rows of workers.
+  bool has_own_states(const std::string& path, const Entry& entry) const;
+  /// The rows of this worker in a checkpoint; none if it was written by fewer workers.
+  std::vector<TableContent> own_rows_of(const std::string& checkpoint, const std::string& path,
+                                        const Entry& entry) const;
+  /// Writes them, for each worker; the names of the manifests, on the root.
+  std::vector<std::string> write_own_states(const std::string& folder, int64_t step);
   void restore_servers(const Contents& contents);
   void send_rows(uint32_t table, bool is_waiting, const TableContent& content,
                  std::vector<uint64_t>& sent);
@@ -288,14 +338,16 @@ class Tables final : public program::TableHost {
   /// Training steps to come whose rows have been asked for.
   struct Ahead {
     int64_t step = 0;
-    uint64_t ticket = 0;  ///< of the question to servers
+    Question question;  ///< to servers
   };
   std::deque<Ahead> ahead_;
   // Of asynchronous runs.
   bool is_training_ = false;
-  std::set<int64_t> fences_;  ///< of the run that is repeated
-  int merged_ = 0;            ///< steps whose gradients are in `merging`
-  RowUpdate merged_inputs_;   ///< of the last of them
+  // Of the run that is repeated.
+  std::set<int64_t> fences_, skipped_;
+  /// Steps whose gradients are in `merging`, or whose changes were not sent.
+  int merged_ = 0;
+  RowUpdate merged_inputs_;  ///< of the last of them
   std::optional<std::map<std::string, Array>> fields_;
   int64_t day_ = 0;
   int sweeps_left_ = 0;  ///< steps that are left of a removal

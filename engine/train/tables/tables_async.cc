@@ -28,13 +28,23 @@ void Tables::stop_training() {
   if (!is_training_) return;
   is_training_ = false;
   drop_answers();
-  if (merged_ > 0) send_merged(merged_inputs_, {});
+  if (merged_ > 0) is_geo() ? exchange() : send_merged(merged_inputs_, {});
+  for (auto& [path, entry] : tables_)
+    if (entry.cache) entry.cache->clear();
   finish_event();
   wait_for_all();
 }
 
 void Tables::update_async(const RowUpdate& inputs, const std::map<std::string, double>& scales) {
-  if (opening_.updates.merge > 1) {
+  if (skipped_.contains(inputs.step))
+    for (auto& [path, entry] : tables_) {
+      entry.now = {};
+      entry.sums = {};
+      entry.has_gradient = false;
+    }
+  if (is_geo()) {
+    update_own(inputs, scales);
+  } else if (opening_.updates.merge > 1) {
     for (auto& [path, entry] : tables_)
       if (is_trained(path)) merge_step(entry);
     merged_inputs_ = inputs;

@@ -20,6 +20,9 @@ using tables::kWaitingKeys;
 
 namespace {
 
+/// In a checkpoint: what workers have themselves, by their numbers.
+constexpr const char* kWorkersFolder = "workers";
+
 /// An array with a row for each key, and the bytes of one.
 struct Column {
   Array* array;
@@ -147,7 +150,7 @@ bool Tables::is_large(const Entry& entry) {
 bool Tables::has_own_files() {
   finish_removal();
   bool any = false;
-  for (auto& [path, entry] : tables_) any = is_large(entry) || any;
+  for (auto& [path, entry] : tables_) any = is_large(entry) || has_own_states(path, entry) || any;
   return any;
 }
 
@@ -178,7 +181,48 @@ std::string folder_of(const std::string& checkpoint, const std::string& table) {
   return (fs::path(checkpoint) / tables::kTablesFolder / tables::folder_name(table)).string();
 }
 
+/// The folder of a worker's own rows of a table.
+std::string own_folder(const std::string& checkpoint, int worker, const std::string& table) {
+  return folder_of((fs::path(checkpoint) / kWorkersFolder / std::to_string(worker)).string(),
+                   table);
+}
+
 }  // namespace
+
+bool Tables::has_own_states(const std::string& path, const Entry& entry) const {
+  const tables::TableFormat& format = entry.table->format();
+  return has_own_rows(path) && !(format.states.empty() && format.statistics.empty());
+}
+
+std::vector<TableContent> Tables::own_rows_of(const std::string& checkpoint,
+                                              const std::string& path, const Entry& entry) const {
+  std::vector<TableContent> out;
+  for (int worker = 0; worker < exchange_.ranks(); ++worker) {
+    // The root checks those of all workers before anything is replaced.
+    const bool is_mine = worker == exchange_.rank();
+    const std::string place = own_folder(checkpoint, worker, path);
+    if (!(is_mine || exchange_.is_root()) ||
+        !file_exists((fs::path(place) / tables::kManifest).string()))
+      continue;
+    auto rows = tables::read_segments(place, entry.table->format(), {0, tables::kShards}, true);
+    if (is_mine) out = std::move(rows);
+  }
+  return out;
+}
+
+std::vector<std::string> Tables::write_own_states(const std::string& folder, int64_t step) {
+  std::vector<std::string> out;
+  for (const auto& [path, entry] : tables_) {
+    if (!has_own_states(path, entry)) continue;
+    const std::string place = own_folder(folder, exchange_.rank(), path);
+    const std::string parts = entry.table->write(place, {0, tables::kShards}, step);
+    tables::write_manifest(place, entry.table->format(), step, {&parts, 1});
+    exchange_.sum(0);  // all are there
+    for (int worker = 0; exchange_.is_root() && worker < exchange_.ranks(); ++worker)
+      out.push_back((fs::path(own_folder("", worker, path)) / tables::kManifest).string());
+  }
+  return out;
+}
 
 std::optional<std::string> Tables::base_of_delta(const std::string& folder,
                                                  const std::string& below, const RowTable& table,
@@ -257,6 +301,8 @@ std::vector<std::string> Tables::write_own_files(const std::string& folder, int6
     add_manifest(waiting);
   }
   begin_changes(written);
+  const std::vector<std::string> own = write_own_states(folder, step);
+  out.insert(out.end(), own.begin(), own.end());
   saved_step_ = step;
   return out;
 }
@@ -320,7 +366,9 @@ Tables::Contents Tables::contents_of(const formats::SafetensorsReader& weights,
   for (const auto& [path, entry] : tables_) {
     const program::TableSpec& spec = entry.table->spec();
     TableParts& parts = out[path];
-    const std::string own = folder_of(fs::path(weights.path()).parent_path().string(), path);
+    const std::string checkpoint = fs::path(weights.path()).parent_path().string();
+    if (states && has_own_states(path, entry)) parts.own = own_rows_of(checkpoint, path, entry);
+    const std::string own = folder_of(checkpoint, path);
     if (states && file_exists((fs::path(own) / tables::kManifest).string())) {
       if (shards.second == 0) continue;
       parts.rows = tables::read_segments(own, entry.table->format(), shards, exchange_.is_root());
@@ -366,6 +414,7 @@ void Tables::restore(const Contents& contents) {
   sweeps_left_ = 0;
   stop_training();
   drop_answers();
+  if (is_geo()) restore_own(contents);
   if (connect()) return restore_servers(contents);
   for (const auto& [path, parts] : contents) {
     RowTable& table = *tables_.at(path).table;

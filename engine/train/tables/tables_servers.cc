@@ -48,8 +48,14 @@ TableContent packed(const TableContent& content) {
 bool Tables::connect() {
   if (!connect_) return false;
   if (!client_) client_ = connect_();
-  for (auto& [path, entry] : tables_)
-    if (!entry.number) entry.number = client_->open(entry.declared, store_.seed);
+  for (auto& [path, entry] : tables_) {
+    if (entry.number) continue;
+    entry.number = client_->open(entry.declared, store_.seed);
+    const ps::UpdateOptions& updates = opening_.updates;
+    if (updates.cache_bytes > 0)
+      entry.cache.emplace(row_bytes(entry), updates.cache_bytes / tables_.size(),
+                          updates.cache_refresh);
+  }
   return true;
 }
 
@@ -59,30 +65,56 @@ void Tables::finish_event() {
   event_ = 0;
 }
 
-uint64_t Tables::ask_servers(Which which, MissingRow missing, int64_t step) {
+Tables::Question Tables::ask_servers(Which which, MissingRow missing, int64_t step) {
   divide_keys(which);
-  const uint64_t ticket = client_->next_ticket();
+  for (auto& [path, entry] : tables_) {
+    (entry.*which).step = step;
+    if (step == 0) continue;
+    if (entry.cache) find_cached(entry, which);
+    if (has_own_rows(path)) find_own(entry, which);
+  }
+  Question question{client_->next_ticket()};
   for (int lane = 0; lane < client_->lanes(); ++lane) {
     BodyWriter out;
+    bool is_asked = !is_geo() || step == 0;
     out.add(client_->events());
     out.add(step);
     for (const auto& [path, entry] : tables_) {
       const StepKeys& keys = entry.*which;
-      const auto& numbers = keys.sent[static_cast<size_t>(lane)];
+      const auto& numbers = asked_of(keys, lane);
       if (numbers.empty()) continue;
+      is_asked = true;
       out.add(*entry.number);
       out.add(static_cast<uint8_t>(missing_of(path, missing) == MissingRow::kInitial));
       out.add<uint64_t>(numbers.size());
       out.reserve(out.bytes().size() + numbers.size() * sizeof(uint64_t));
       for (const int64_t number : numbers) out.add(keys.index.keys()[static_cast<size_t>(number)]);
     }
-    client_->add(lane, ps::Kind::kAsk, 0, ticket, out.take());
+    if (!is_asked) continue;
+    question.lanes.push_back(lane);
+    client_->add(lane, ps::Kind::kAsk, 0, question.ticket, out.take());
   }
   client_->flush();
-  return ticket;
+  return question;
 }
 
-void Tables::take_rows(Which which, uint64_t ticket) {
+void Tables::find_cached(Entry& entry, Which which) const {
+  StepKeys& keys = entry.*which;
+  const auto all = keys.index.keys();
+  const size_t bytes = row_bytes(entry);
+  keys.rows.resize(all.size() * bytes);
+  keys.misses.assign(keys.sent.size(), {});
+  for (size_t owner = 0; owner < keys.sent.size(); ++owner)
+    for (const int64_t number : keys.sent[owner]) {
+      const auto at = static_cast<size_t>(number);
+      if (const std::byte* const row = entry.cache->find(all[at], keys.step))
+        std::memcpy(keys.rows.data() + at * bytes, row, bytes);
+      else
+        keys.misses[owner].push_back(number);
+    }
+}
+
+void Tables::take_rows(Which which, const Question& question) {
   // Rows of asynchronous runs do not wait for the gradients before them.
   if (!is_async()) finish_event();
   for (auto& [path, entry] : tables_) {
@@ -90,28 +122,34 @@ void Tables::take_rows(Which which, uint64_t ticket) {
     keys.rows.resize(keys.index.keys().size() * row_bytes(entry));
     keys.fetched = keys.index.keys().size();
   }
-  for (int lane = 0; lane < client_->lanes(); ++lane) {
-    const ps::Message message = client_->wait(lane, ps::Kind::kRows, ticket);
+  for (const int lane : question.lanes) {
+    const ps::Message message = client_->wait(lane, ps::Kind::kRows, question.ticket);
     BodyReader in(message.body);
     for (auto& [path, entry] : tables_) {
       StepKeys& keys = entry.*which;
       const size_t bytes = row_bytes(entry);
-      const auto& numbers = keys.sent[static_cast<size_t>(lane)];
+      const auto& numbers = asked_of(keys, lane);
       const auto rows = in.take_bytes(numbers.size() * bytes);
       for (size_t i = 0; i < numbers.size(); ++i)
         std::memcpy(keys.rows.data() + static_cast<size_t>(numbers[i]) * bytes,
                     rows.data() + i * bytes, bytes);
+      if (!entry.cache || keys.step == 0) continue;
+      for (size_t i = 0; i < numbers.size(); ++i)
+        entry.cache->put(keys.index.keys()[static_cast<size_t>(numbers[i])],
+                         rows.data() + i * bytes, keys.step);
     }
     in.end();
   }
+  for (auto& [path, entry] : tables_)
+    if (has_own_rows(path) && (entry.*which).step > 0) take_own(entry, which);
 }
 
 void Tables::drop_answers() {
   if (client_ && !ahead_.empty()) {
     finish_event();
     for (const Ahead& each : ahead_)
-      for (int lane = 0; lane < client_->lanes(); ++lane)
-        client_->wait(lane, ps::Kind::kRows, each.ticket);
+      for (const int lane : each.question.lanes)
+        client_->wait(lane, ps::Kind::kRows, each.question.ticket);
   }
   ahead_.clear();
   for (auto& [path, entry] : tables_) entry.ahead.clear();

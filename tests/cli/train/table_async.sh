@@ -7,6 +7,7 @@
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
+source "$(dirname "${BASH_SOURCE[0]}")/replays.bash"
 launch="$bin/paddle-launch"
 cd "$folder" || exit 1
 python3 - <<'P'
@@ -50,36 +51,17 @@ data:
   valid: *rows
 train: {epochs: 2, table_day: 6, evaluate_every: 1 epoch, checkpoint_every: 10, keep_checkpoints: 100}
 Y
-same() {  # RUN, REPLAY: all checkpoints that the replay has, and the last one of the run
-  local path step file
-  for path in "$2"/checkpoints/[0-9]*; do
-    [[ -d "$path" ]] || continue
-    step="$(basename "$path")"
-    for file in model.safetensors optimizer.safetensors; do
-      cmp -s "$1/checkpoints/$step/$file" "$path/$file" || fail "$1 and $2 differ in $file of step $step"
-    done
-  done
-  [[ -e "$2/checkpoints/${3:-$(readlink "$1/checkpoints/latest")}" ]] || fail "$2 ends before ${3:-the run}"
-}
-metrics() {  # RUN, REPLAY
-  python3 - "$1" "$2" <<'P' || fail "$1 and $2 have other metrics"
-import json, sys
-def lines(run):
-    timed = {"seconds", "samples_per_second", "data_wait"}
-    return [{k: v for k, v in json.loads(l).items() if k not in timed} for l in open(f"{run}/metrics.jsonl")]
-assert lines(sys.argv[1]) == lines(sys.argv[2])
-P
-}
 # One worker that asks for nothing ahead.
 ok "$train" c.yaml --servers 1 parameter_server.mode=sync --output sync
 ok "$train" c.yaml --servers 2 parameter_server.ahead=0 --output one
 same sync one
 # Replays as threads, of other numbers of servers, in parts.
-forms=("parameter_server.ahead=1" "parameter_server.ahead=0 parameter_server.staleness=1" "parameter_server.merge=3")
-for i in 0 1 2; do
+forms=("parameter_server.ahead=1" "parameter_server.ahead=0 parameter_server.staleness=1" "parameter_server.merge=3"
+  "parameter_server.ahead=4 parameter_server.cache.refresh=3 parameter_server.cache.memory=2KiB")
+for i in 0 1 2 3; do
   # shellcheck disable=SC2086
   ok "$train" c.yaml --servers 2 parallel.data=3 --simulate 3 ${forms[i]} --output "run$i"
-  ok "$train" --replay "run$i" --check --simulate 3 --servers $((3 * i + 1)) --output "again$i"
+  ok "$train" --replay "run$i" --check --simulate 3 --servers $((2 * i + 1)) --output "again$i"
   same "run$i" "again$i"
   metrics "run$i" "again$i"
   for lane in "run$i"/order/0/*; do  # after the header, which has the time
@@ -91,6 +73,31 @@ same run0 early 40
 ok "$train" --replay run0 --check --simulate 3 --from 20 --until 70 --output late
 same run0 late 70
 [[ ! -e late/checkpoints/20 ]] || fail "the replay from step 20 began earlier"
+# Without the gradients of a worker in two steps: the same up to the step before.
+ok "$train" --replay run0 --simulate 3 --skip 1:25 --skip 1:41 --output without
+cmp -s run0/checkpoints/20/model.safetensors without/checkpoints/20/model.safetensors ||
+  fail "a step that is left out changes those before it"
+cmp -s run0/checkpoints/30/model.safetensors without/checkpoints/30/model.safetensors &&
+  fail "a step that is left out changes nothing"
+python3 - <<'P' || fail "--skip changes other rows than those of its batch"
+import csv, json, struct
+def rows(run):
+    data = open(f"{run}/checkpoints/30/model.safetensors", "rb").read()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    def part(name):
+        begin, end = header[name]["data_offsets"]
+        return data[8 + size + begin:8 + size + end]
+    keys = struct.unpack(f"<{header['item.keys']['shape'][0]}q", part("item.keys"))
+    width = len(part("item.weight")) // len(keys)
+    return {key: part("item.weight")[i * width:][:width] for i, key in enumerate(keys)}
+run, without = rows("run0"), rows("without")
+assert set(without) <= set(run)
+# The items of worker 1 in step 25, of 43 steps an epoch with 21 samples, 7 of them of a worker.
+lines = list(csv.DictReader(open("rows.csv")))[24 * 21 + 7:24 * 21 + 14]
+changed = {key for key in run if run[key] != without.get(key)}
+assert {int(line["item"]) for line in lines} <= changed
+P
 # Stopped and continued, twice; the second time it goes back to an earlier checkpoint.
 ok "$train" c.yaml --servers 2 parallel.data=3 --simulate 3 --until 33 --output parts
 ok "$train" --resume parts --servers 2 --simulate 3 --until 57
@@ -100,33 +107,7 @@ ok "$train" --resume parts --servers 2 --simulate 3
 ok "$train" --replay parts --check --simulate 3 --output parts-again
 same parts parts-again
 # Processes, of which servers and workers are killed.
-cat > kill.py <<'P'
-import os, random, signal, subprocess, sys, time
-random.seed(int(sys.argv[1]))
-process = subprocess.Popen(sys.argv[2:], stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
-def children(variable):
-    out = []
-    for pid in subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split():
-        try:
-            if variable in open(f"/proc/{pid}/environ", "rb").read(): out.append(int(pid))
-        except OSError:
-            pass
-    return out
-killed = 0
-while process.poll() is None:
-    time.sleep(random.uniform(0.02, 0.3))
-    if killed == 5: break
-    targets = children(b"PADDLE_RANK=" if killed == 3 else b"PADDLE_SERVER=")
-    if not targets: continue
-    try:
-        os.kill(random.choice(targets), signal.SIGKILL)
-        killed += 1
-    except ProcessLookupError:
-        pass
-print(f"killed {killed} processes")
-sys.exit(process.wait(timeout=300))
-P
-python3 kill.py 1 "$launch" --servers 2 -n 2 --restarts 100 paddle-train c.yaml parallel.data=2 train.epochs=3 \
+kill_some 1 "$launch" --servers 2 -n 2 --restarts 100 paddle-train c.yaml parallel.data=2 train.epochs=3 \
   data.batch_size=7 --output killed > output 2>&1 || fail "the run with kills ends with an error"
 grep -q "killed [1-5]" output || fail "nothing was killed"
 ok "$train" --replay killed --check --simulate 2 --output killed-again
@@ -149,6 +130,14 @@ expect 2 "is a run of 3 workers" "$train" --replay run0 --simulate 2 --output x
 expect 2 "has no order of its messages" "$train" --replay sync --output x
 expect 2 "no checkpoint 5 in run0/checkpoints" "$train" --replay run0 --simulate 3 --from 5 --output x
 expect 2 "are for --replay" "$train" c.yaml --check --output x
+expect 2 "are for --replay" "$train" c.yaml --skip 0:1 --output x
+for skip in 3:1 0:0 0:9999 1 1: :1 a:1 1:2x -1:2; do
+  expect 2 "expected WORKER:STEP with workers 0 to 2" "$train" --replay run0 --simulate 3 "--skip=$skip" --output x
+done
+expect 2 "with --skip they differ" "$train" --replay run0 --simulate 3 --skip 1:2 --check --output x
+for wrong in ahead=65 cache.memory=many cache.refresh=1 order_log.keep=soon order_log.keep=-1; do
+  expect 3 "parameter_server.${wrong%%=*}" "$train" c.yaml --servers 1 "parameter_server.$wrong" --output x
+done
 expect 3 "placement: servers" "$train" c.yaml --output x
 expect 3 "clip.global_norm" "$train" c.yaml --servers 1 clip.global_norm=1 --output x
 expect 3 "staleness" "$train" c.yaml --servers 1 parameter_server.merge=4 parameter_server.staleness=1 --output x
