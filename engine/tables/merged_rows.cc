@@ -87,4 +87,27 @@ TableContent merged_rows(const TableContent& before, const TableContent& delta,
   return out;
 }
 
+RecordTable records_of(const TableFormat& format, const std::vector<TableContent>& parts,
+                       std::pair<int, int> shards) {
+  RecordTable out(format.dtype, format.width, static_cast<int64_t>(format.states.size()),
+                  format.statistics.size() * sizeof(float));
+  for (const TableContent& part : parts)
+    for (int64_t row = 0; row < part.keys.size(); ++row) {
+      const uint64_t key = static_cast<const uint64_t*>(part.keys.raw())[row];
+      const int shard = shard_of(key);
+      if (shard < shards.first || shard >= shards.second) continue;
+      std::byte* to = out.insert(key);
+      const auto put = [&](const Array& values, size_t bytes) {
+        std::memcpy(to,
+                    static_cast<const std::byte*>(values.raw()) + static_cast<size_t>(row) * bytes,
+                    bytes);
+        to += bytes;
+      };
+      put(part.weight, out.row_bytes());
+      for (const auto& [name, values] : part.states) put(values, out.row_bytes());
+      for (const auto& [name, values] : part.statistics) put(values, sizeof(float));
+    }
+  return out;
+}
+
 }  // namespace paddle::tables

@@ -399,17 +399,28 @@ void place_file(const std::string& from, const std::string& to) {
 
 void write_delta_manifest(const std::string& folder, const std::string& before,
                           const TableFormat& format, int64_t step, int64_t count,
-                          std::span<const std::string> parts) {
+                          std::span<const std::string> parts, const std::string& base) {
   Json manifest = manifest_of(before);
-  const std::vector<ListedSave> saves = listed_saves(before, manifest, format);
-  for (const ListedSave& save : saves)
-    for (const Listed& file : save.files)
-      place_file(file.path, (fs::path(folder) / file.name).string());
+  std::vector<ListedSave> saves = listed_saves(before, manifest, format);
   if (manifest["version"] != Json(kWithDeltas)) {
     manifest["version"] = kWithDeltas;
     manifest["base_step"] = saves[0].step;
     manifest["deltas"] = Json::array();
   }
+  if (!base.empty()) {
+    const Json merged = manifest_of(base);
+    const ListedSave other = std::move(listed_saves(base, merged, format)[0]);
+    const auto is_merged = [&](int64_t of) { return of <= other.step; };
+    std::erase_if(saves, [&](const ListedSave& save) { return is_merged(save.step); });
+    Json& deltas = manifest["deltas"];
+    while (!deltas.empty() && is_merged(deltas[0]["step"].get<int64_t>())) deltas.erase(0);
+    manifest["base_step"] = other.step;
+    manifest["files"] = merged["files"];
+    saves.insert(saves.begin(), other);
+  }
+  for (const ListedSave& save : saves)
+    for (const Listed& file : save.files)
+      place_file(file.path, (fs::path(folder) / file.name).string());
   manifest["deltas"].push_back({{"step", step}, {"files", joined(parts)}});
   manifest["step"] = step;
   manifest["count"] = count;
@@ -425,6 +436,7 @@ SavedChain read_chain(const std::string& folder) {
     for (const Listed& file : save.files) bytes += file.bytes;
     if (&save == saves.data()) {
       out.base_step = save.step;
+      for (const Listed& file : save.files) out.shards.emplace_back(file.first, file.last);
       out.base_bytes = bytes;
       continue;
     }

@@ -67,16 +67,18 @@ std::string write_delta(const std::string& folder, const TableFormat& format,
                         std::pair<int, int> shards, int64_t step);
 /// Puts the files of the save before, in the folder `before`, next to the delta (as links where
 /// the file system has them) and writes the manifest of all. `count`: rows of the whole table.
-/// kModel if what was there is damaged.
+/// `base`: a folder with the rows of one of these saves as a base, which takes the place of the
+/// base and of the deltas up to that save; "": none. kModel if what was there is damaged.
 void write_delta_manifest(const std::string& folder, const std::string& before,
                           const TableFormat& format, int64_t step, int64_t count,
-                          std::span<const std::string> parts);
+                          std::span<const std::string> parts, const std::string& base = "");
 
 /// The saves that a folder holds.
 struct SavedChain {
   int64_t base_step = 0, count = 0;
   std::vector<int64_t> delta_steps = {};
   uint64_t base_bytes = 0, delta_bytes = 0;
+  std::vector<std::pair<int, int>> shards = {};  ///< of each file of the base
 };
 /// Of the manifest of a table. kModel if it is damaged.
 SavedChain read_chain(const std::string& folder);

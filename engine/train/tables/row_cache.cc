@@ -6,7 +6,7 @@
 namespace paddle::train {
 namespace {
 
-/// What a row takes besides itself: key, step and four cells of the index.
+/// Bytes of a row besides its own: key, step and four cells of the index.
 constexpr size_t kRowOverhead = 6 * sizeof(int64_t);
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 namespace paddle::train {
 
-/// What it holds is a function of the calls: no clock and no chance.
+/// Its content is a function of the calls: without a clock, without random numbers.
 class RowCache {
  public:
   /// `bytes`: of memory at most. `refresh`: the steps for which a row is used.

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "formats/safetensors.h"
 #include "program/row_table.h"
+#include "tables/merged_rows.h"
 #include "train/step/step.h"
 
 namespace paddle::train {
@@ -69,36 +70,12 @@ const Array& statistic(const StoredTable& table, const TableContent& content,
        "), by which rows are removed");
 }
 
-/// The rows of shards [first, second) of parts, as records.
-tables::RecordTable records_of(const tables::TableFormat& format,
-                               const std::vector<TableContent>& parts, std::pair<int, int> shards) {
-  tables::RecordTable out(format.dtype, format.width, static_cast<int64_t>(format.states.size()),
-                          format.statistics.size() * sizeof(float));
-  for (const TableContent& part : parts)
-    for (int64_t row = 0; row < part.keys.size(); ++row) {
-      const uint64_t key = static_cast<const uint64_t*>(part.keys.raw())[row];
-      const int shard = tables::shard_of(key);
-      if (shard < shards.first || shard >= shards.second) continue;
-      std::byte* to = out.insert(key);
-      const auto put = [&](const Array& values, size_t bytes) {
-        std::memcpy(to,
-                    static_cast<const std::byte*>(values.raw()) + static_cast<size_t>(row) * bytes,
-                    bytes);
-        to += bytes;
-      };
-      put(part.weight, out.row_bytes());
-      for (const auto& [name, values] : part.states) put(values, out.row_bytes());
-      for (const auto& [name, values] : part.statistics) put(values, sizeof(float));
-    }
-  return out;
-}
-
 void write_own(const std::string& folder, const tables::TableFormat& format,
                const std::vector<TableContent>& parts, int64_t step) {
   const std::string written = tables::write_segments(
       folder, format,
       [&](std::pair<int, int> range, const auto& write) {
-        write(records_of(format, parts, range));
+        write(tables::records_of(format, parts, range));
       },
       {0, tables::kShards}, step);
   tables::write_manifest(folder, format, step, std::span(&written, 1));

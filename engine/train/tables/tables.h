@@ -22,6 +22,7 @@
 #include "program/table_host.h"
 #include "ps/client.h"
 #include "ps/merge.h"
+#include "train/tables/chain_merge.h"
 #include "train/tables/key_index.h"
 #include "train/tables/row_cache.h"
 #include "train/tables/table_exchange.h"
@@ -223,8 +224,9 @@ class Tables final : public program::TableHost {
     bool merges_gradient = false;
     Array sums;  ///< of gradients by number
     bool has_gradient = false;
-    ps::MergedRows merged;      ///< of this owner
-    RowTable::Removed removed;  ///< of the removal at hand, on this rank
+    std::unique_ptr<ChainMerge> chain_merge;  ///< of rank 0, of the last save that was long
+    ps::MergedRows merged;                    ///< of this owner
+    RowTable::Removed removed;                ///< of the removal at hand, on this rank
   };
   using Which = StepKeys Entry::*;
   struct Use {
@@ -250,10 +252,18 @@ class Tables final : public program::TableHost {
   /// The rows of all owners by rising keys, on rank 0; on the others only types and shapes.
   TableContent gathered(const Entry& entry, bool states);
   bool is_large(const Entry& entry);
-  /// Where the last checkpoint has a table, if its next save can be a delta; else "". The same on
-  /// all ranks, but that the place is only known to rank 0.
-  std::optional<std::string> base_of_delta(const std::string& folder, const std::string& below,
-                                           const RowTable& table, int64_t step);
+  /// Where the last checkpoint has a table, and a base into which some of its saves were merged, if
+  /// there is one.
+  struct SavedBefore {
+    std::string place, base;
+  };
+  /// That, if the next save can be a delta. The same on all ranks, but that only rank 0 knows the
+  /// places.
+  std::optional<SavedBefore> saved_before(const std::string& folder, const std::string& below,
+                                          Entry& entry, int64_t step);
+  /// The same on rank 0.
+  std::optional<SavedBefore> find_saved_before(const std::string& place, const std::string& folder,
+                                               Entry& entry);
 
   /// Whether all rows are in this object.
   bool is_local() const { return exchange_.ranks() == 1 && !connect_; }

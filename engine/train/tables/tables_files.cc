@@ -20,6 +20,8 @@ using tables::kWaitingKeys;
 
 namespace {
 
+/// In the folder of a run: bases that are not in a checkpoint yet.
+constexpr std::string_view kMergingPrefix = "merging-";
 /// In a checkpoint: what workers have themselves, by their numbers.
 constexpr const char* kWorkersFolder = "workers";
 
@@ -224,21 +226,46 @@ std::vector<std::string> Tables::write_own_states(const std::string& folder, int
   return out;
 }
 
-std::optional<std::string> Tables::base_of_delta(const std::string& folder,
-                                                 const std::string& below, const RowTable& table,
-                                                 int64_t step) {
-  if (!table.tracks_changes() || saved_step_ < 0 || saved_step_ == step) return std::nullopt;
-  const fs::path before = fs::path(folder).parent_path() / std::to_string(saved_step_) / below;
-  bool is_there = false;
-  if (exchange_.is_root() && file_exists((before / tables::kManifest).string())) try {
-      const tables::SavedChain chain = tables::read_chain(before.string());
-      is_there = static_cast<int64_t>(chain.delta_steps.size()) < opening_.max_deltas &&
-                 2 * chain.delta_bytes <= chain.base_bytes;
-    } catch (const Error&) {
-      // A damaged one is not a base.
+std::optional<Tables::SavedBefore> Tables::find_saved_before(const std::string& place,
+                                                             const std::string& folder,
+                                                             Entry& entry) {
+  if (!file_exists((fs::path(place) / tables::kManifest).string())) return std::nullopt;
+  SavedBefore out{place, ""};
+  try {
+    const tables::SavedChain chain = tables::read_chain(place);
+    const auto deltas = static_cast<int64_t>(chain.delta_steps.size());
+    const bool is_long = deltas >= opening_.max_deltas || 2 * chain.delta_bytes > chain.base_bytes;
+    if (entry.chain_merge && (entry.chain_merge->is_over() || deltas >= 2 * opening_.max_deltas)) {
+      if (!entry.chain_merge->wait()) return std::nullopt;
+      out.base = entry.chain_merge->base();
+    } else if (is_long && !entry.chain_merge) {
+      entry.chain_merge = std::make_unique<ChainMerge>(place, folder, entry.table->format());
     }
-  if (exchange_.sum(is_there ? 1 : 0) == 0) return std::nullopt;
-  return before.string();
+  } catch (const Error&) {
+    return std::nullopt;  // a damaged one is not a base
+  }
+  return out;
+}
+
+std::optional<Tables::SavedBefore> Tables::saved_before(const std::string& folder,
+                                                        const std::string& below, Entry& entry,
+                                                        int64_t step) {
+  if (!entry.table->tracks_changes() || saved_step_ == step) return std::nullopt;
+  const fs::path checkpoints = fs::path(folder).parent_path();
+  const std::string merging = (checkpoints.parent_path() /
+                               str(kMergingPrefix, tables::folder_name(entry.table->spec().path)))
+                                  .string();
+  if (saved_step_ < 0) {
+    std::error_code ignored;
+    if (exchange_.is_root()) fs::remove_all(merging, ignored);  // of a run that was killed
+    return std::nullopt;
+  }
+  std::optional<SavedBefore> out;
+  if (exchange_.is_root())
+    out = find_saved_before((checkpoints / std::to_string(saved_step_) / below).string(), merging,
+                            entry);
+  if (exchange_.sum(out ? 1 : 0) == 0) return std::nullopt;
+  return out ? out : SavedBefore();
 }
 
 std::vector<std::string> Tables::write_parts(Entry& entry, ps::SavedPart part,
@@ -275,7 +302,7 @@ std::vector<std::string> Tables::write_own_files(const std::string& folder, int6
     if (!is_large(entry)) continue;
     const fs::path below = fs::path(tables::kTablesFolder) / tables::folder_name(path);
     const std::string place = (fs::path(folder) / below).string();
-    const auto before = base_of_delta(folder, below.string(), *entry.table, step);
+    const auto before = saved_before(folder, below.string(), entry, step);
     const int64_t count = before ? count_all(entry).rows : 0;
     const std::vector<std::string> parts =
         write_parts(entry, before ? ps::SavedPart::kChanges : ps::SavedPart::kAll, place, step);
@@ -285,9 +312,11 @@ std::vector<std::string> Tables::write_own_files(const std::string& folder, int6
     };
     if (exchange_.is_root()) {
       if (before)
-        tables::write_delta_manifest(place, *before, entry.table->format(), step, count, parts);
+        tables::write_delta_manifest(place, before->place, entry.table->format(), step, count,
+                                     parts, before->base);
       else
         tables::write_manifest(place, entry.table->format(), step, parts);
+      if (!before || !before->base.empty()) entry.chain_merge.reset();
       add_manifest(below);
     }
     if (!entry.table->spec().policy.counts_waiting()) continue;
@@ -411,6 +440,7 @@ Tables::Contents Tables::contents_of(const formats::SafetensorsReader& weights,
 }
 
 void Tables::restore(const Contents& contents) {
+  for (auto& [path, entry] : tables_) entry.chain_merge.reset();
   sweeps_left_ = 0;
   stop_training();
   drop_answers();

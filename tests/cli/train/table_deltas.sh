@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checkpoints of a large table with only the changed rows: base and deltas are the table that whole
 # saves have, on one rank and two, with removed rows; what was saved is continued, merged, shrunk and
-# followed by `paddle ps`, and damage is named.
+# followed by `paddle ps`, and damage is named. Long chains are merged meanwhile.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
@@ -60,10 +60,20 @@ for ranks in 1 2; do
   ok "$train" c.yaml parallel.data=$ranks --simulate $ranks train.table_deltas=0 --output whole$ranks
   saved=chain$ranks/checkpoints/25/tables/user
   [[ -d $saved/base-15 && -d $saved/delta-20 && -d $saved/delta-25 ]] || fail "no deltas were written by $ranks ranks"
-  [[ -d chain$ranks/checkpoints/30/tables/user/base-30 ]] || fail "a long chain has no new base"
+  [[ -d chain$ranks/checkpoints/30/tables/user/delta-30 ]] || fail "a long chain is not continued while it is merged"
   (($(du -s --apparent-size $saved/delta-25 | cut -f1) * 3 <
     $(du -s --apparent-size whole$ranks/checkpoints/25/tables/user | cut -f1))) || fail "a delta is as large as the table"
-  for step in 20 25; do same chain$ranks/checkpoints/$step whole$ranks/checkpoints/$step; done
+  for step in 20 25 30; do same chain$ranks/checkpoints/$step whole$ranks/checkpoints/$step; done
+  # With room for one delta, the saves up to the checkpoint before the last are merged while two more are written.
+  ok "$train" c.yaml parallel.data=$ranks --simulate $ranks train.table_deltas=1 train.epochs=2 --output merging$ranks
+  ok "$train" c.yaml parallel.data=$ranks --simulate $ranks train.table_deltas=0 train.epochs=2 --output twice$ranks
+  saved=merging$ranks/checkpoints/30/tables/user
+  [[ -d $saved/base-20 && -d $saved/delta-25 && -d $saved/delta-30 && ! -e $saved/base-15 ]] ||
+    fail "a chain was not merged: $(ls $saved)"
+  for step in 20 30 40 50 60; do same merging$ranks/checkpoints/$step twice$ranks/checkpoints/$step; done
+  ok "$ps" verify merging$ranks/checkpoints/60
+  [[ -z "$(ls -d merging$ranks/merging-* 2> /dev/null)" ]] || fail "merged files are left in the folder of the run"
+  rm -r merging$ranks twice$ranks
 done
 # It is continued.
 ok "$train" c.yaml train.steps=25 --output halves
