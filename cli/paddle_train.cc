@@ -374,7 +374,7 @@ int run_train(int argc, char** argv) {
   cli::App app{"Trains a model as a YAML config describes it."};
   app.footer("Any value of the config can be set after it: optimizer.lr=3e-4 data.batch_size=64");
   std::vector<std::string> arguments;
-  std::string output, resume, pictures, until;
+  std::string output, resume, pictures, until, watched;
   train::TrainOptions options;
   RankJob job;
   bool only_data = false, dump_config = false, origin = false, finds_nonfinite = false,
@@ -388,6 +388,9 @@ int run_train(int argc, char** argv) {
                  "evaluate and end after this step, or this share of the steps (25%); --resume "
                  "continues");
   cli::add_replay_options(app, replay);
+  app.add_option("--watch", watched,
+                 "write each update of the row TABLE:KEY, which is on a server, to "
+                 "row-updates.jsonl in the run folder: step, worker, norm of the gradient, row");
   app.add_flag("--overwrite", options.overwrite, "replace a run that is in the output folder");
   app.add_flag("--eager", options.eager, "run operation by operation, without compiling the step");
   app.add_flag("--dry-run", job.dry_run,
@@ -470,6 +473,7 @@ int run_train(int argc, char** argv) {
     if (!replay.run.empty())
       cli::use_replay(config, options, replay,
                       is_server ? 0 : std::max(membership.size, simulated));
+    if (!watched.empty()) config.parameter_server.watched = cli::parse_watched(watched);
   } catch (const Error&) {
     wrong = std::current_exception();
   }

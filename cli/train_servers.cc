@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/key_text.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "comm/join.h"
@@ -87,6 +88,17 @@ void check_replay(const ReplayOfRun& replay, bool resumes, const train::TrainOpt
     fail(ErrorCode::kUsage, "--until: with --replay a step is expected, such as 400");
   if (replay.checks && !replay.skipped.empty())
     fail(ErrorCode::kUsage, "--check compares a replay with its run; with --skip they differ");
+}
+
+ps::WatchedRow parse_watched(const std::string& text) {
+  ps::WatchedRow out;
+  const size_t colon = text.rfind(':');
+  const std::string key = colon == text.npos ? "" : text.substr(colon + 1);
+  if (colon == 0 ||
+      (read_key(key, true, out.key) != std::errc() && read_key(key, false, out.key) != std::errc()))
+    fail(ErrorCode::kUsage, "--watch: expected TABLE:KEY, found '", text, "'");
+  out.table = text.substr(0, colon);
+  return out;
 }
 
 void use_replay(train::RunConfig& config, train::TrainOptions& options, const ReplayOfRun& replay,

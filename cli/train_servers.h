@@ -35,6 +35,8 @@ struct ReplayOfRun {
   std::vector<std::string> skipped = {};  ///< WORKER:STEP
 };
 void add_replay_options(App& app, ReplayOfRun& replay);
+/// TABLE:KEY, a row whose updates the servers of the run write down. kUsage for other text.
+ps::WatchedRow parse_watched(const std::string& text);
 /// kUsage where these options and others exclude each other.
 void check_replay(const ReplayOfRun& replay, bool resumes, const train::TrainOptions& options);
 /// Lets a run of `workers` repeat that one up to `until` (0: its end), as its config says. kUsage

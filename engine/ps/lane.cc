@@ -76,6 +76,12 @@ std::vector<std::byte> declaration_of(const program::TableSpec& declared, uint64
 }
 
 Lane::Lane(LaneOptions options) : options_(std::move(options)) {
+  if (const auto& watched = options_.watched) {
+    const auto [first, last] = shards();
+    const int shard = tables::shard_of(watched->key);
+    if (shard >= first && shard < last)
+      watch_.emplace(*watched, (fs::path(options_.output) / kWatchFile).string());
+  }
   if (options_.log_folder.empty()) return;
   log_.emplace(options_.log_folder, options_.syncs_log);
   try {
@@ -175,6 +181,7 @@ void Lane::begin_session(uint64_t session, int workers) {
                     options_.replay->until);
   problem_.clear();
   has_ended_ = false;
+  if (watch_) watch_->begin();
   if (!log_) return;
   log_->remove();
   write_snapshot();

@@ -23,6 +23,7 @@
 #include "ps/merge.h"
 #include "ps/message.h"
 #include "ps/order_log.h"
+#include "ps/row_watch.h"
 #include "ps/updates.h"
 
 namespace paddle::ps {
@@ -56,6 +57,8 @@ struct LaneOptions {
   uint64_t order_file_updates = uint64_t{1} << 20;
   /// The order in which messages are taken; nothing: as they come.
   std::optional<ReplayOptions> replay = {};
+  /// A row whose updates are written to a file in `output`.
+  std::optional<WatchedRow> watched = {};
   /// The log is replaced by a snapshot when it is larger than the last one and this.
   uint64_t min_log_bytes = uint64_t{256} << 20;
 };
@@ -194,6 +197,7 @@ class Lane {
   std::optional<LaneLog> log_;
   std::optional<OrderLog> order_;
   std::optional<OrderReader> replay_;
+  std::optional<RowWatch> watch_;          ///< of a row of this lane
   std::optional<int64_t> replayed_fence_;  ///< the last one
   std::string problem_;
   State state_;

@@ -233,14 +233,17 @@ void Lane::execute_update(BodyReader in, uint32_t worker) {
     if (is_geo()) {
       const bool by_mean = options_.updates.combines_by_mean;
       to.table->add_changes(keys, gradients, by_mean ? 1.0 / state_.workers : 1);
-      continue;
+    } else {
+      if (!to.table->update_adds()) to.table->insert(keys);
+      program::RowUpdate update = inputs;
+      update.scale = scales[table];
+      if (to.table->spec().policy.divides_by_show) divide_by_shows(uses, gradients);
+      to.table->update(keys, gradients, update);
+      if (observes(to)) to.table->observe(keys, uses, inputs.step, day);
     }
-    if (!to.table->update_adds()) to.table->insert(keys);
-    program::RowUpdate update = inputs;
-    update.scale = scales[table];
-    if (to.table->spec().policy.divides_by_show) divide_by_shows(uses, gradients);
-    to.table->update(keys, gradients, update);
-    if (observes(to)) to.table->observe(keys, uses, inputs.step, day);
+    if (watch_)
+      watch_->note(*to.table, keys, gradients, inputs.step,
+                   worker == kAllWorkers ? std::nullopt : std::optional(worker));
   }
   if (state_.sweeps > 0) {
     sweep(tables::kShards / kSweeps);

@@ -69,6 +69,7 @@ Server::Server(ServerOptions options)
     each.output = options_.output;
     each.updates = options_.updates;
     each.replay = options_.replay;
+    each.watched = options_.watched;
     if (!options_.updates.is_sync() && options_.updates.order_log)
       each.order_folder = (std::filesystem::path(options_.output) / kOrderFolder).string();
     each.syncs_log = options_.durability == Durability::kMachine;

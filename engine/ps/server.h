@@ -31,6 +31,7 @@ struct ServerOptions {
   UpdateOptions updates = {};
   /// A run whose order of messages is repeated.
   std::optional<ReplayOptions> replay = {};
+  std::optional<WatchedRow> watched = {};
 };
 
 /// The logs of the lanes, in the folder of a run.

@@ -14,6 +14,8 @@ struct ParameterServer {
   ps::UpdateOptions updates = {};
   /// Not of the config: a run whose order of messages the servers repeat.
   std::optional<ps::ReplayOptions> replay = {};
+  /// Nor this: a row whose updates the servers write down.
+  std::optional<ps::WatchedRow> watched = {};
 
   int lane_count() const;
 };

@@ -33,6 +33,7 @@ ps::ServerOptions server_options(const RunConfig& config, int index, const std::
   out.durability = config.parameter_server.durability;
   out.updates = config.parameter_server.updates;
   out.replay = config.parameter_server.replay;
+  out.watched = config.parameter_server.watched;
   out.settings = table_settings(config);
   out.output = output;
   out.open = [opening = table_opening(config)](program::TableSpec declared, uint64_t seed) {

@@ -220,6 +220,8 @@ class Trainer::Impl {
   std::optional<data::Batch> next_batch();
   /// kConfig for a name or pattern of `tables:` that no table has.
   void check_table_policies() const;
+  /// kUsage if the rows of this table are not on servers.
+  void check_watched_table(const std::string& table) const;
   BenchmarkResult benchmark();
   /// After the warm-up of a benchmark.
   void begin_timing();

@@ -244,6 +244,7 @@ MemoryPlan Trainer::Impl::prepare() {
                        text(config_.mixed->cast.low),
                        ": they are computed in float32 and rounded, which is slower than float32"));
   check_table_policies();
+  if (const auto& watched = config_.parameter_server.watched) check_watched_table(watched->table);
   std::set<std::string> warned;
   for (const NamedOptimizer& each : step_->definition().optimizers)
     for (const std::string& line : each.optimizer->warnings(names))

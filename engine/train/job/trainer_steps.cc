@@ -1,5 +1,6 @@
 // The steps of a run: all of them in `run`, or one by one for a caller with a loop of its own.
 
+#include <algorithm>
 #include <utility>
 
 #include "base/phase.h"
@@ -138,6 +139,17 @@ void Trainer::Impl::check_table_policies() const {
                   str("tables: no table (sparse_embedding) matches '", each.pattern, "'",
                       names.empty() ? "; the model has none" : did_you_mean(each.pattern, names)),
                   config_.document.find("tables")->location());
+}
+
+void Trainer::Impl::check_watched_table(const std::string& table) const {
+  if (!config_.parameter_server.on_servers)
+    fail(
+        ErrorCode::kUsage,
+        "--watch: servers write updates of rows down; expected placement: servers, or --servers N");
+  const std::vector<std::string> names = session_->tables().paths();
+  if (std::find(names.begin(), names.end(), table) == names.end())
+    fail(ErrorCode::kUsage, "--watch: no table '", table, "' in the model",
+         names.empty() ? "" : did_you_mean(table, names));
 }
 
 void Trainer::Impl::end_table_day() {

@@ -98,6 +98,29 @@ lines = list(csv.DictReader(open("rows.csv")))[24 * 21 + 7:24 * 21 + 14]
 changed = {key for key in run if run[key] != without.get(key)}
 assert {int(line["item"]) for line in lines} <= changed
 P
+# The updates of a row.
+ok "$train" --replay run0 --simulate 3 --watch item:7 --until 40 --output watched
+same run0 watched 40
+python3 - <<'P' || fail "the updates of a row are other ones"
+import csv, json, struct
+lines = list(csv.DictReader(open("rows.csv")))
+wanted = set()
+for step in range(40):
+    for worker in range(3):
+        part = lines[step * 21 + worker * 7:][:7]
+        if any(line["item"] == "7" for line in part): wanted.add((step + 1, worker))
+updates = [json.loads(line) for line in open("watched/row-updates.jsonl")]
+assert {(u["step"], u["worker"]) for u in updates} == wanted and len(updates) == len(wanted)
+assert all(u["gradient_norm"] > 0 and len(u["row"]) == 5 for u in updates)
+data = open("watched/checkpoints/40/model.safetensors", "rb").read()
+size = struct.unpack("<Q", data[:8])[0]
+header = json.loads(data[8:8 + size])
+def part(name, form):
+    begin, end = header[name]["data_offsets"]
+    return struct.unpack(f"<{(end - begin) // struct.calcsize(form)}{form}", data[8 + size + begin:8 + size + end])
+row = part("item.keys", "q").index(7)
+assert list(part("item.weight", "f")[5 * row:][:5]) == updates[-1]["row"], updates[-1]
+P
 # Stopped and continued, twice; the second time it goes back to an earlier checkpoint.
 ok "$train" c.yaml --servers 2 parallel.data=3 --simulate 3 --until 33 --output parts
 ok "$train" --resume parts --servers 2 --simulate 3 --until 57
@@ -130,6 +153,11 @@ expect 2 "is a run of 3 workers" "$train" --replay run0 --simulate 2 --output x
 expect 2 "has no order of its messages" "$train" --replay sync --output x
 expect 2 "no checkpoint 5 in run0/checkpoints" "$train" --replay run0 --simulate 3 --from 5 --output x
 expect 2 "are for --replay" "$train" c.yaml --check --output x
+for watch in item item: :7 item:x item:1.5; do
+  expect 2 "expected TABLE:KEY" "$train" c.yaml --servers 1 "--watch=$watch" --output x
+done
+expect 2 "no table 'items' in the model" "$train" c.yaml --servers 1 --watch items:1 --output x
+expect 2 "expected placement: servers" "$train" c.yaml parameter_server.mode=sync --watch item:1 --output x
 expect 2 "are for --replay" "$train" c.yaml --skip 0:1 --output x
 for skip in 3:1 0:0 0:9999 1 1: :1 a:1 1:2x -1:2; do
   expect 2 "expected WORKER:STEP with workers 0 to 2" "$train" --replay run0 --simulate 3 "--skip=$skip" --output x
