@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Figures of servers of tables.
 
-    tests/bench/table_servers.py [BIN] [bits] [log] [hostile] [--rounds N]
+    tests/bench/table_servers.py [BIN] [bits] [log] [hostile] [replays] [order] [delay] [--rounds N]
 
 BIN is the folder of the programs (build/bin). Without names all parts are measured. Rows a second and
 restarts are measured by tests/bench/table_servers.cc, kills by tests/cli/train/table_chaos.sh.
@@ -10,11 +10,17 @@ bits     checkpoints for 0, 1, 2, 3 and 8 servers with 1 to 16 lanes, for 1 and 
 log      training samples a second with servers that log, against servers that do not
 hostile  training samples a second while 1,000 connections are idle and others send damaged
          handshakes, against those without, and the memory of the server
+replays  asynchronous runs of four workers with two servers, of which some are killed, against their
+         replays; bytes of the order of messages against those of gradients
+order    processor time of a run with an order of messages, against one without
+delay    steps a second with 5 ms more for each message, with rows that are asked for a step before
+         against those that are asked for after the step before
 """
 
 import argparse
 import filecmp
 import os
+import queue
 import re
 import socket
 import statistics
@@ -161,13 +167,152 @@ def hostile(rounds):
           f"the server had at most {most // 1024} MiB")
 
 
+def batch_keys(samples):
+    """Numbers of distinct keys of batches of `samples`."""
+    lines = [line.split() for line in open("slots.txt", encoding="utf-8")]
+    for first in range(0, len(lines) - samples + 1, samples):
+        yield len({key for line in lines[first : first + samples] for key in line[3::2]})
+
+
+def replays(rounds):
+    workers, steps = 4, 40
+    write_data(2048 * steps // 4)
+    ratios, killed = [], 0
+    runs = max(rounds, 1)
+    for i in range(runs):
+        mode = ["parameter_server.mode=geo", "parameter_server.geo.every=5"] if i % 2 else ["parameter_server.mode=async"]
+        command = [f"{BIN}/paddle-launch", "--servers", "2", "-n", str(workers), "--restarts", "9", "paddle-train", "c.yaml",
+                   f"train.steps={steps}", "train.epochs=4", f"parallel.data={workers}", "clip=",
+                   "train.checkpoint_every=10", *mode, "--threads", "1", "--output", f"run{i}"]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if i % 6 == 5:
+            time.sleep(3)
+            children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=False).stdout.split()
+            if children:
+                os.kill(int(children[0]), 9)
+                killed += 1
+        if process.wait(timeout=600) != 0:
+            sys.exit(f"replays: {' '.join(command)} has failed")
+        run(f"{BIN}/paddle-train", "--replay", f"run{i}", "--check", "--simulate", str(workers), "--output", f"again{i}")
+        for name in ("model.safetensors", "optimizer.safetensors"):
+            if not filecmp.cmp(f"run{i}/checkpoints/{steps}/{name}", f"again{i}/checkpoints/{steps}/{name}", shallow=False):
+                sys.exit(f"replays: run{i} differs from its replay in {name}")
+        written = sum(os.path.getsize(os.path.join(of, name)) for of, _, names in os.walk(f"run{i}/order") for name in names)
+        pushed = sum(keys * (8 + 4 * 16) for keys in batch_keys(2048 // workers)) * steps / (steps // 4)
+        if mode[0].endswith("async") and i % 6 != 5:
+            ratios.append(written / pushed)
+    print(f"replays: {runs} runs, {killed} of them with a killed process, have the checkpoints of their replays; the order has "
+          f"{statistics.median(ratios):.5f} times the bytes of keys and gradients")
+
+
+def order(rounds):
+    write_data(2048 * 20)
+    times = {"true": [], "false": []}
+
+    def processor_time():
+        return sum(os.times()[2:4])  # of processes that have ended
+
+    for _ in range(rounds):
+        for value, of in times.items():
+            begun = processor_time()
+            launched("order", 200, 1, "clip=", "parameter_server.mode=async", f"parameter_server.order_log={value}")
+            of.append(processor_time() - begun)
+    median = {name: statistics.median(of) for name, of in times.items()}
+    print(f"order: {median['false']:.1f} s of processor time without, {median['true'] / median['false']:.3f} times with it")
+
+
+class DelayingProxy:
+    """Passes what clients and a server send on, some time later."""
+
+    def __init__(self, server_port, seconds):
+        self.target, self.seconds = server_port, seconds
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+                server = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                return
+            for a, b in ((client, server), (server, client)):
+                for each in (a, b):
+                    each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self.pump(a, b)
+
+    def pump(self, source, sink):
+        waiting = queue.Queue()
+
+        def read():
+            while True:
+                try:
+                    data = source.recv(1 << 20)
+                except OSError:
+                    data = b""
+                waiting.put((time.monotonic() + self.seconds, data))
+                if not data:
+                    return
+
+        def write():
+            while True:
+                at, data = waiting.get()
+                time.sleep(max(0.0, at - time.monotonic()))
+                try:
+                    if not data:
+                        sink.shutdown(socket.SHUT_WR)
+                        return
+                    sink.sendall(data)
+                except OSError:
+                    return
+
+        for body in (read, write):
+            threading.Thread(target=body, daemon=True).start()
+
+
+def delayed(steps, *keys):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    token = {"PADDLE_RENDEZVOUS_TOKEN": "a"}
+    keys = ("clip=", *keys)
+    server = subprocess.Popen([f"{BIN}/paddle-ps", "serve", "c.yaml", *keys, "--listen", f"127.0.0.1:{port}", "-o", "delay"],
+                              env={**os.environ, **token}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            break
+        except OSError:
+            time.sleep(0.1)
+    proxy = DelayingProxy(port, 0.005)
+    seconds = run(f"{BIN}/paddle-train", "c.yaml", *keys, f"train.steps={steps}", "train.epochs=1000", "--output", "delay", "--overwrite",
+                  "--threads", "1", PADDLE_SERVER_ADDRESSES=f"127.0.0.1:{proxy.port}", **token)
+    server.wait(timeout=30)
+    proxy.listener.close()
+    return seconds
+
+
+def delay(rounds):
+    write_data(256 * 40)
+    forms = {"sync": ["parameter_server.mode=async", "parameter_server.ahead=0"], "ahead": ["parameter_server.mode=async"]}
+    speeds = {name: [] for name in forms}
+    for _ in range(rounds):
+        for name, keys in forms.items():
+            keys = [*keys, "data.batch_size=256"]
+            speeds[name].append(100 / (delayed(110, *keys) - delayed(10, *keys)))
+    median = {name: statistics.median(of) for name, of in speeds.items()}
+    print(f"delay: {median['sync']:.1f} steps/s when rows are asked for after each step, {median['ahead'] / median['sync']:.2f} times "
+          "when they are asked for a step before")
+
+
 def main():
     global BIN
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("arguments", nargs="*")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    parts = {"bits": bits, "log": log, "hostile": hostile}
+    parts = {"bits": bits, "log": log, "hostile": hostile, "replays": replays, "order": order, "delay": delay}
     names = [name for name in options.arguments if name in parts]
     folders = [name for name in options.arguments if name not in parts]
     if folders:
