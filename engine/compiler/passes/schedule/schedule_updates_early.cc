@@ -88,8 +88,8 @@ void batch_updates(std::vector<Placed>& order) {
 }
 
 /// Moves operations that match `predicate` up to right after the producers of their operands.
-/// If they overwrite their operands (`in_place`), also after all other readers of these. With
-/// `batches` updates wait for each other.
+/// If they overwrite their operands (`in_place`), also after all other readers of these, but none
+/// is moved down: what follows may read its results. With `batches` updates wait for each other.
 template <class Predicate>
 void move_up(ir::Region& region, const Predicate& predicate, bool in_place, bool batches) {
   auto& operations = region.operations;
@@ -115,6 +115,7 @@ void move_up(ir::Region& region, const Predicate& predicate, bool in_place, bool
       after = 0;
       for (const Value* v : operation->operands)
         if (v) after = std::max({after, at(produced_at, v), at(last_read, v)});
+      after = std::min(after, last);
       // Moved operations can depend on each other.
       for (const Value* v : operation->results) produced_at[v] = after;
     }
