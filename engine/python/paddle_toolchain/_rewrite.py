@@ -10,12 +10,11 @@ import contextlib
 import dataclasses
 import functools
 import inspect
-import os
-import sysconfig
 import textwrap
 import types
 
 from . import _control
+from ._sources import is_rewritten
 from ._syntax import (
     CONTROL,
     Effects,
@@ -30,13 +29,8 @@ from ._syntax import (
     name_node,
 )
 
-_OWN = os.path.dirname(os.path.abspath(__file__))
-_STANDARD = tuple(
-    os.path.realpath(path) for path in {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 # The code of functions that contextlib.contextmanager makes.
 _CONTEXT_MANAGER = contextlib.contextmanager(len).__code__
-# Functions of the package that call layers of the user.
-_CONTAINERS = os.path.join(_OWN, "nn", "containers.py")
 
 
 # --- statements and expressions become calls ---
@@ -374,12 +368,7 @@ def _converted(function):
 
 def _is_left(function):
     """Functions of Python's library, of installed packages and of this one are called as they are."""
-    if getattr(function, "_jit_left", False):
-        return True
-    file = os.path.realpath(function.__code__.co_filename)
-    if file == _CONTAINERS:
-        return False
-    return file.startswith((_OWN + os.sep, *(path + os.sep for path in _STANDARD))) or file.startswith("<frozen")
+    return getattr(function, "_jit_left", False) or not is_rewritten(function.__code__.co_filename)
 
 
 def _call_layer(layer, forward):

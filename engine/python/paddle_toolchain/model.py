@@ -1,7 +1,9 @@
 """`Model`: a saved model that predicts, or a network that is trained, evaluated and used in few lines."""
 import os
 
-from . import _paddle, io, jit
+from . import _paddle, io, jit, load, save
+from ._callbacks import tell
+from .autograd import no_grad
 from .nn.layer import Layer, evaluating
 
 
@@ -90,13 +92,8 @@ class Network:
 
     def predict_batch(self, inputs):
         """The outputs for a batch, in evaluation mode."""
-        before = _paddle.is_recording()
-        _paddle.set_recording(False)
-        try:
-            with evaluating(self.network):
-                return self.network(*_list(inputs))
-        finally:
-            _paddle.set_recording(before)
+        with no_grad(), evaluating(self.network):
+            return self.network(*_list(inputs))
 
     def _results(self, losses, count):
         out = {"loss": losses / max(count, 1)}
@@ -116,10 +113,8 @@ class Network:
         """
         self._require("fit", self.optimizer)
         train_batches = _batches(train_data, batch_size, shuffle, drop_last, num_workers)
-        history, step, stopped = [], 0, False
-        tell = lambda name, *values: "stop" in [  # noqa: E731
-            getattr(callback, name)(*values) for callback in callbacks if hasattr(callback, name)]
-        tell("on_start", self)
+        history, step, stopped = [], 0, None
+        tell(callbacks, "on_start", self)
         for epoch in range(epochs):
             self._reset()
             losses, count = 0.0, 0
@@ -129,18 +124,18 @@ class Network:
                 logs = {"epoch": epoch, "loss": loss, "learning_rate": self.optimizer.get_lr()}
                 if log_every and step % log_every == 0:
                     print(f"epoch {epoch + 1}  step {step}  loss {loss:.4g}", flush=True)
-                stopped = tell("on_step", step, logs)
+                stopped = tell(callbacks, "on_step", step, logs)
                 if stopped:
                     break
             results = self._results(losses, count)
             if eval_data is not None and not stopped:
                 found = self.evaluate(eval_data, batch_size)
                 results.update((f"eval_{name}", value) for name, value in found.items())
-                stopped = tell("on_evaluate", found)
+                stopped = tell(callbacks, "on_evaluate", found)
             history.append(results)
             if stopped:
                 break
-        tell("on_end", self)
+        tell(callbacks, "on_end", self)
         return history
 
     def evaluate(self, eval_data, batch_size=1, num_workers=0):
@@ -168,17 +163,17 @@ class Network:
         if input_spec is not None:
             jit.save(self.network, path, input_spec)
             return
-        _write(path + ".safetensors", self.network.state_dict())
+        save(self.network.state_dict(), path + ".safetensors")
         if self.optimizer is not None:
-            _write(path + ".optimizer.safetensors", self.optimizer.state_dict())
+            save(self.optimizer.state_dict(), path + ".optimizer.safetensors")
 
     def load(self, path):
         """Reads what `save` wrote."""
         path = os.fspath(path)
-        self.network.set_state_dict(_paddle.load(path + ".safetensors"))
+        self.network.set_state_dict(load(path + ".safetensors"))
         state = path + ".optimizer.safetensors"
         if self.optimizer is not None and os.path.exists(state):
-            self.optimizer.set_state_dict(_paddle.load(state))
+            self.optimizer.set_state_dict(load(state))
 
     def summary(self, input_size=None, dtype="float32"):
         """Prints the layers with their shapes and parameters."""
@@ -186,6 +181,3 @@ class Network:
 
         return summarize(self.network, input_size, dtype)
 
-
-def _write(path, values):
-    _paddle.save(path, list(values), list(values.values()))

@@ -4,7 +4,6 @@ from .clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
 from .containers import LayerDict, LayerList, ParameterList, Sequential
 from .layer import Layer, Parameter
 from .layers import (
-    AvgPool2D,
     BatchNorm1D,
     BatchNorm2D,
     BatchNorm3D,
@@ -15,29 +14,17 @@ from .layers import (
     Conv2DTranspose,
     Conv3D,
     Conv3DTranspose,
-    CrossEntropyLoss,
     Dropout,
     Embedding,
-    Flatten,
-    GELU,
     GroupNorm,
     Identity,
     InstanceNorm1D,
     InstanceNorm2D,
     InstanceNorm3D,
-    L1Loss,
     LayerNorm,
-    LeakyReLU,
     Linear,
-    MaxPool2D,
-    MSELoss,
     PReLU,
-    ReLU,
     RMSNorm,
-    Sigmoid,
-    Silu,
-    Softmax,
-    Tanh,
 )
 from .recurrent import GRU, LSTM, MultiHeadAttention, SimpleRNN, TransformerEncoderLayer
 

@@ -2,11 +2,10 @@
 import contextlib
 
 from .. import _paddle
-
+from .._sources import is_of_package_module
 
 # Counts changes of the structure of layers. Compiled functions look at it before they look at each of their layers.
 EPOCH = [0]
-_PACKAGE = __package__.split(".")[0]
 
 
 def _changed(layer):
@@ -106,7 +105,7 @@ class Layer:
             store = "_sub_layers"
         elif isinstance(value, _paddle.Tensor) and name in self.__dict__.get("_buffers", ()):
             store = "_buffers"
-        own = type(self).__module__.split(".")[0] == _PACKAGE
+        own = is_of_package_module(type(self).__module__)
         if own or name == "training" or store in ("_parameters", "_sub_layers"):
             _changed(self)
         for other in ("_parameters", "_buffers", "_sub_layers"):

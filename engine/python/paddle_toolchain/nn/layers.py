@@ -1,4 +1,7 @@
-"""Layers of operations. Initial weights are those of the model language: Xavier's uniform numbers."""
+"""Layers with parameters or more than one operation; simple.py has the others.
+
+Initial weights are those of the model language: Xavier's uniform numbers.
+"""
 import math
 
 from .. import _paddle
@@ -9,10 +12,6 @@ def _function(name):
     return _paddle.function(name)
 
 
-def _pair(value):
-    return list(value) if isinstance(value, (list, tuple)) else [value, value]
-
-
 def _xavier(shape, fan_in, fan_out):
     limit = math.sqrt(6 / (fan_in + fan_out))
     return Parameter(_function("uniform")(shape, min=-limit, max=limit))
@@ -20,91 +19,6 @@ def _xavier(shape, fan_in, fan_out):
 
 def _filled(shape, value):
     return Parameter(_function("full")(shape, float(value), dtype="float32"))
-
-
-class _Activation(Layer):
-    """Layers of one operation on one tensor."""
-
-    operation = ""
-
-    def __init__(self, **attributes):
-        super().__init__()
-        self._attributes = attributes
-        self._apply = _function(self.operation)
-
-    def forward(self, x):
-        return self._apply(x, **self._attributes)
-
-    def extra_repr(self):
-        return ", ".join(f"{name}={value}" for name, value in self._attributes.items())
-
-
-class ReLU(_Activation):
-    operation = "relu"
-
-
-class Sigmoid(_Activation):
-    operation = "sigmoid"
-
-
-class Tanh(_Activation):
-    operation = "tanh"
-
-
-class Silu(_Activation):
-    operation = "silu"
-
-
-class GELU(_Activation):
-    operation = "gelu"
-
-    def __init__(self, approximate=False):
-        super().__init__(approximate=approximate)
-
-
-class LeakyReLU(_Activation):
-    operation = "leaky_relu"
-
-    def __init__(self, negative_slope=0.01):
-        super().__init__(negative_slope=negative_slope)
-
-
-class Softmax(_Activation):
-    operation = "softmax"
-
-    def __init__(self, axis=-1):
-        super().__init__(axis=axis)
-
-
-class Flatten(_Activation):
-    """Axes start_axis to stop_axis made one."""
-
-    operation = "flatten"
-
-    def __init__(self, start_axis=1, stop_axis=-1):
-        super().__init__(start_axis=start_axis, stop_axis=stop_axis)
-
-
-class MaxPool2D(_Activation):
-    """The largest element of each window."""
-
-    operation = "max_pool2d"
-
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False):
-        super().__init__(kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode)
-
-    def forward(self, x):
-        out = super().forward(x)
-        return out[0] if isinstance(out, tuple) else out
-
-
-class AvgPool2D(_Activation):
-    """The mean of each window."""
-
-    operation = "avg_pool2d"
-
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False):
-        super().__init__(kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode)
 
 
 class Identity(Layer):
@@ -365,30 +279,3 @@ class InstanceNorm3D(_InstanceNorm):
     """x per sample and channel, to mean 0 and variance 1, then scaled and shifted."""
 
     data_format = "NCDHW"
-
-
-class _Loss(Layer):
-    operation = ""
-
-    def __init__(self, reduction="mean", **attributes):
-        super().__init__()
-        self._attributes = {"reduction": reduction, **attributes}
-
-    def forward(self, input, label):
-        return _function(self.operation)(input, label, **self._attributes)
-
-
-class CrossEntropyLoss(_Loss):
-    operation = "cross_entropy"
-
-    def __init__(self, ignore_index=-100, reduction="mean", soft_label=False, axis=-1, label_smoothing=0.0):
-        super().__init__(reduction, ignore_index=ignore_index, soft_label=soft_label, axis=axis,
-                         label_smoothing=label_smoothing)
-
-
-class MSELoss(_Loss):
-    operation = "mse_loss"
-
-
-class L1Loss(_Loss):
-    operation = "l1_loss"
