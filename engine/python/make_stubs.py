@@ -14,11 +14,11 @@ import sys
 
 HEADER = '"""Generated; do not edit."""\nfrom collections.abc import Callable, Iterator, Sequence\nfrom typing import Any, Literal\n'
 MODULES = ("amp", "autograd", "config", "custom_operation", "data", "export", "fft", "io", "jit", "language_model", "linalg",
-           "metric", "model", "nn", "nn.clip", "nn.containers", "nn.functional", "nn.layer", "nn.layers", "nn.recurrent",
+           "metric", "model", "model_layer", "nn", "nn.clip", "nn.containers", "nn.functional", "nn.layer", "nn.layers", "nn.recurrent",
            "nn.simple", "optimizer",
            "plugins", "training")
 # Modules of which the package has classes or functions, and that are not attributes of it.
-INNER = ("custom_operation", "language_model", "model", "training")
+INNER = ("custom_operation", "language_model", "model", "model_layer", "training")
 TYPES = {
     "T": "TensorLike", "tensor": "TensorLike", "Ts": "Sequence[TensorLike]", "tensors": "Sequence[TensorLike]",
     "bool": "_bool", "int": "int", "float": "float", "str": "str", "number": "_complex", "ints": "int | Sequence[int]",
@@ -254,6 +254,7 @@ def package_lines(paddle):
     out.append("from .language_model import LanguageModel as LanguageModel")
     out.append("from .training import Run as Run, Trainer as Trainer")
     out.append("from .custom_operation import op as op")
+    out.append("from .model_layer import ModelLayer as ModelLayer, lang as lang")
     out.append("from .model import Network as Network\nfrom typing import overload")
     out.append("from .autograd import enable_grad as enable_grad, grad as grad, is_grad_enabled as is_grad_enabled, no_grad as no_grad")
     out.append("class Error(Exception):\n    code: int\n    file: str\n    line: int\n    column: int\n    notes: list[str]")

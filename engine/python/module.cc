@@ -132,7 +132,9 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit__paddle() {  
     add_optimizer(module.get());
     add_data(module.get());
     add_trainer(module.get());
+    add_evaluation(module.get());
     add_model(module.get());
+    add_model_layers(module.get());
     add_language_models(module.get());
     add_plugins(module.get());
     add_readers(module.get());

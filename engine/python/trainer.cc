@@ -133,8 +133,20 @@ PyObject* resolved(PyObject* /*module*/, PyObject* arguments) {
   });
 }
 
+PyObject* config_name(PyObject* /*module*/, PyObject* arguments) {
+  return guarded<PyObject*>(nullptr, [&] {
+    const char* config = nullptr;
+    PyObject* overrides = nullptr;
+    if (!PyArg_ParseTuple(arguments, "sO:config_name", &config, &overrides)) throw PythonError();
+    v0::TrainOptions options;
+    options.overrides = texts_of(overrides);
+    return python_text(v0::Trainer(config, options).name()).release();
+  });
+}
+
 PyMethodDef functions[] = {
     {"train", train, METH_VARARGS, "Trains as a config says."},
+    {"config_name", config_name, METH_VARARGS, "The name that a config gives to its runs."},
     {"resolved_config", resolved, METH_VARARGS, "A config with its defaults, as YAML."},
     {nullptr, nullptr, 0, nullptr}};
 

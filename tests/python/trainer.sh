@@ -61,6 +61,21 @@ try:
 except paddle.DataError:
     pass
 
+trainer = paddle.Trainer(config, overrides=changes, output=f"{folder}/python")
+found, outputs = trainer.evaluate(), trainer.predict("valid")
+assert found["samples"] == 400 and found["accuracy"] == run.valid["metrics"]["accuracy"], (found, run.valid)
+assert outputs["logits"].shape == [400, 10] and outputs["logits"][:200].tolist() == scores.tolist()
+net = paddle.lang("models/digits_cnn.yaml").eval()
+net.set_state_dict(paddle.load(f"{run.model_folder}/model.safetensors"))
+assert abs(net(batch["image"]) - scores).max().item() < 1e-4
+for call in (lambda: trainer.evaluate("none"), lambda: trainer.predict("test"),
+             lambda: paddle.Trainer(config, output=f"{folder}/empty").evaluate()):
+    try:
+        call()
+        raise SystemExit("data or a run that is not there was accepted")
+    except paddle.Error:
+        pass
+
 
 class Stops:
     def on_log(self, line):

@@ -53,7 +53,26 @@ complex128 = "complex128"
 _MODULES = ("amp", "autograd", "config", "data", "export", "fft", "io", "jit", "linalg", "metric", "nn", "optimizer", "plugins")
 # Classes of modules that are imported when they are first used.
 _CLASSES = {"LanguageModel": "language_model", "Model": "model", "Network": "model", "Run": "training", "Trainer": "training",
-            "op": "custom_operation"}
+            "ModelLayer": "model_layer", "lang": "model_layer", "op": "custom_operation"}
+
+
+def as_paddle():
+    """Makes this package what `import paddle` gives, for programs that were written for PaddlePaddle.
+
+    ImportError if PaddlePaddle itself is installed or imported.
+    """
+    import importlib.util
+    import sys
+
+    this = sys.modules[__name__]
+    if sys.modules.get("paddle") is this:
+        return this
+    if "paddle" in sys.modules or importlib.util.find_spec("paddle") is not None:
+        raise ImportError("as_paddle: another package of the name 'paddle' is installed; two cannot share it")
+    from . import _alias
+
+    sys.meta_path.insert(0, _alias.Finder("paddle", __name__))
+    return _importlib.import_module("paddle")
 
 
 def to_tensor(data, dtype=None, place=None, stop_gradient=True):

@@ -1,7 +1,8 @@
 """Training by a config, the job of `paddle-train`: same run folder, same bits."""
 import os
 
-from . import _paddle
+from . import _paddle, io
+from ._callbacks import tell
 
 
 class Run:
@@ -37,19 +38,42 @@ class Trainer:
 
     def fit(self):
         """Trains to the end of the config; a Run. An exception in a callback ends the run."""
-        self._tell("on_start", self)
+        tell(self.callbacks, "on_start", self)
         run = Run(_paddle.train(self.config, self.overrides, self.output, self.resume, self.overwrite, self.eager,
                                 any(hasattr(callback, "on_step") for callback in self.callbacks), self._on_event))
-        self._tell("on_end", run)
+        tell(self.callbacks, "on_end", run)
         return run
 
-    def _tell(self, method, *values):
-        answers = [getattr(callback, method)(*values) for callback in self.callbacks if hasattr(callback, method)]
-        return "stop" if "stop" in answers else None
+    @property
+    def folder(self):
+        """The run folder."""
+        return self.output or os.path.join("runs", _paddle.config_name(self.config, self.overrides))
+
+    def evaluate(self, part="valid"):
+        """The loss and the metrics of the trained model as a dict, as `paddle eval` computes them.
+
+        `part`: "valid", "test" or "train", a CONFIG.yaml[:part], or a file or folder of the same kind of data.
+        """
+        return _paddle.evaluate(self.folder, self.overrides, os.fspath(part), self.eager)
+
+    def predict(self, part="valid"):
+        """The outputs of the trained model for all samples of a part of the data, as a dict of tensors."""
+        from .model import Model
+
+        model = Model(os.path.join(self.folder, "model"))
+        found = {name: [] for name in model.outputs}
+        for batch in io.open(self.config, part, self.overrides):
+            missing = sorted(model.inputs.keys() - batch.keys())
+            if missing:
+                raise _paddle.UsageError(f"Trainer.predict: data.{part} has no field '{missing[0]}', an input of the model")
+            for name, value in model.predict(**{name: batch[name] for name in model.inputs}).items():
+                found[name].append(value)
+        concat = _paddle.function("concat")
+        return {name: concat(values) for name, values in found.items()}
 
     def _on_event(self, kind, value):
         if kind == "step":
-            return self._tell("on_step", value["step"], value)
+            return tell(self.callbacks, "on_step", value["step"], value)
         if kind != "log":
-            return self._tell("on_" + kind, value)
-        return self._tell("on_log" if value["kind"] == "train" else "on_evaluate", value)
+            return tell(self.callbacks, "on_" + kind, value)
+        return tell(self.callbacks, "on_log" if value["kind"] == "train" else "on_evaluate", value)
