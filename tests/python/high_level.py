@@ -140,6 +140,51 @@ def check_loaders():
     assert not left, left
 
 
+class Counts(paddle.io.IterableDataset):
+    """Numbers, of which each worker gives its part, with a random one."""
+
+    def __init__(self, count):
+        self.count = count
+
+    def __iter__(self):
+        info = paddle.io.get_worker_info()
+        first, step = (info.id, info.num_workers) if info else (0, 1)
+        for number in range(first, self.count, step):
+            if self.count == 7 and number == 4:
+                raise ValueError("number four")
+            yield number, random.random()
+
+
+def check_streams():
+    def epochs(workers, size=4, drop_last=False, count=23):
+        loader = paddle.io.DataLoader(Counts(count), size, num_workers=workers, drop_last=drop_last, seed=5)
+        return [[(numbers.tolist(), draws.tolist()) for numbers, draws in loader] for _ in range(2)]
+
+    state = random.getstate()
+    first, second = epochs(0)
+    assert random.getstate() == state and first != second and epochs(0) == [first, second]
+    assert [numbers for numbers, _ in first] == [[*range(k, min(k + 4, 23))] for k in range(0, 23, 4)]
+    assert [len(numbers) for numbers, _ in epochs(0, drop_last=True)[0]] == [4] * 5
+    for workers in (1, 3):
+        found = epochs(workers)
+        assert found == epochs(workers) and found[0] != found[1]
+        assert sorted(n for numbers, _ in found[0] for n in numbers) == list(range(23)), found
+    assert epochs(1)[0] == first
+    assert [numbers for numbers, _ in epochs(3)[0]][:3] == [[0, 3, 6, 9], [1, 4, 7, 10], [2, 5, 8, 11]]
+    loader = paddle.io.DataLoader(Counts(1000), 10, num_workers=2)
+    for _ in loader:
+        break
+    assert len(list(loader)) == 100
+    for call, kind, part in ((lambda: list(paddle.io.DataLoader(Counts(7), 2, num_workers=2)), ValueError, "number four"),
+                             (lambda: paddle.io.DataLoader(Counts(7), 2, shuffle=True), ValueError, "shuffled"),
+                             (lambda: len(paddle.io.DataLoader(Counts(7), 2)), TypeError, "no length")):
+        try:
+            call()
+            raise SystemExit(f"{part} is missing")
+        except kind as error:
+            assert part in str(error), error
+
+
 def check_operations(folder):
     square = paddle.op("mine.square(x:T) -> out", body="x * x")
     x = paddle.to_tensor([1.0, -2.0, 3.0], stop_gradient=False)
@@ -189,5 +234,6 @@ if __name__ == "__main__":
     check_fit(sys.argv[1])
     check_metrics()
     check_loaders()
+    check_streams()
     check_operations(sys.argv[1])
     check_export(sys.argv[1])

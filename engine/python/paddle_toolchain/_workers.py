@@ -52,19 +52,34 @@ def _replaced(value, kind, replace):
     return value
 
 
-def _work(connection, content, prefix):
+class _Over:
+    """In place of a batch: the worker has come to the end of an iterable dataset."""
+
+
+def _work(connection, content, prefix, worker, count):
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the loader's process ends the workers
     prefix = f"{prefix}_{os.getpid()}"
     try:
-        _serve(connection, content, prefix)
+        _serve(connection, content, prefix, worker, count)
     except (EOFError, OSError):
         pass  # that process has ended
     finally:
         _remove(prefix)
 
 
-def _serve(connection, content, prefix):
+def _read(dataset, task, seed, epoch, worker, streams):
+    """The samples of a task: of indices, or the next ones of an iterable dataset. `streams`: by seed and epoch."""
+    if not isinstance(dataset, io.IterableDataset):
+        return io.read_samples(dataset, task, seed, epoch)
+    if (seed, epoch) not in streams:
+        streams.clear()
+        streams[seed, epoch] = io.SampleStream(dataset, seed, epoch, worker)
+    return streams[seed, epoch].batch(*task)
+
+
+def _serve(connection, content, prefix, worker, count):
     numbers = itertools.count()
+    streams = {}
 
     def share(tensor):
         if tensor.size * 8 < _SHARED_BYTES or tensor.dtype == "string":
@@ -74,6 +89,7 @@ def _serve(connection, content, prefix):
     failure = None
     try:
         dataset, collate = pickle.loads(content)
+        io.set_worker_info(io.WorkerInfo(worker, count, dataset))
     except BaseException as error:
         failure = _failure(error)
     _paddle.set_num_threads(1)
@@ -81,8 +97,8 @@ def _serve(connection, content, prefix):
         answer = failure
         if failure is None:
             try:
-                indices, seed, epoch = task
-                answer = (True, _replaced(collate(io.read_samples(dataset, indices, seed, epoch)), _paddle.Tensor, share))
+                samples = _read(dataset, *task, worker, streams)
+                answer = (True, _replaced(collate(samples), _paddle.Tensor, share) if samples else _Over())
             except BaseException as error:
                 answer = _failure(error)
         connection.send(answer)
@@ -112,9 +128,9 @@ class Workers:
         content = pickle.dumps((dataset, collate))
         prefix = f"paddle_{os.getpid()}_{next(_numbers)}"
         self.processes, self.connections = [], []
-        for _ in range(count):
+        for worker in range(count):
             own, other = context.Pipe()
-            process = context.Process(target=_work, args=(other, content, prefix), daemon=True)
+            process = context.Process(target=_work, args=(other, content, prefix, worker, count), daemon=True)
             process.start()
             other.close()
             self.processes.append(process)
@@ -122,28 +138,36 @@ class Workers:
         self.is_reading = False
         self.end = weakref.finalize(self, _end, self.processes, self.connections, prefix)
 
-    def read(self, batches, seed, epoch):
-        """The batches of lists of indices."""
+    def read(self, tasks, seed, epoch):
+        """The batches of tasks, which the workers get in turn. Ends with the tasks, or when all workers are over."""
         if self.is_reading:
             raise RuntimeError("DataLoader: two loops read from one loader with workers at a time")
         self.is_reading = True
+        count, tasks = len(self.connections), iter(tasks)
         waiting = [collections.deque() for _ in self.connections]  # numbers of batches, by worker
-        done, sent = {}, 0
+        done, sent, over = {}, 0, set()
         try:
-            for number in range(len(batches)):
+            for number in itertools.count():
+                for task in itertools.islice(tasks, number + _BATCHES_AHEAD * count - sent):
+                    self._send(sent % count, (task, seed, epoch))
+                    waiting[sent % count].append(sent)
+                    sent += 1
+                if number == sent:
+                    break
                 while number not in done:
-                    while sent < len(batches) and sent < number + _BATCHES_AHEAD * len(self.connections):
-                        worker = sent % len(self.connections)
-                        self._send(worker, (batches[sent], seed, epoch))
-                        waiting[worker].append(sent)
-                        sent += 1
                     self._receive(waiting, done)
                 ok, value = done.pop(number)
                 if not ok:
                     error, text = value
                     error.add_note(f"in a worker of DataLoader:\n{text}")
                     raise error
-                yield _replaced(value, _Shared, _Shared.take)
+                if isinstance(value, _Over):
+                    over.add(number % count)
+                    if len(over) == count:
+                        self._drain(waiting, done)
+                        break
+                else:
+                    yield _replaced(value, _Shared, _Shared.take)
         except GeneratorExit:  # the rest of the epoch is not read
             self._drain(waiting, done)
             raise

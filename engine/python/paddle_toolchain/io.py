@@ -1,4 +1,6 @@
 """Data for eager programs: the datasets of configs, or your own."""
+import contextlib
+import itertools
 import os
 import random
 
@@ -21,6 +23,41 @@ class Dataset:
 
     def __len__(self):
         raise NotImplementedError(f"{type(self).__name__}.__len__")
+
+
+class IterableDataset(Dataset):
+    """A dataset that has `__iter__` only, such as a stream. In a loader with workers each of them goes through it:
+    `get_worker_info` says which one this is, to give a part of the samples."""
+
+    def __iter__(self):
+        raise NotImplementedError(f"{type(self).__name__}.__iter__")
+
+    def __getitem__(self, index):
+        raise TypeError(f"{type(self).__name__} has no __getitem__")
+
+    def __len__(self):
+        raise TypeError(f"{type(self).__name__} has no length")
+
+
+class WorkerInfo:
+    """A worker of a loader: its number, the number of workers, and its copy of the dataset."""
+
+    def __init__(self, id, num_workers, dataset):
+        self.id, self.num_workers, self.dataset = id, num_workers, dataset
+
+
+_worker_info = None
+
+
+def get_worker_info():
+    """In a worker of a loader, which one it is; None elsewhere."""
+    return _worker_info
+
+
+def set_worker_info(info):
+    """Sets what `get_worker_info` gives."""
+    global _worker_info
+    _worker_info = info
 
 
 class TensorDataset(Dataset):
@@ -57,7 +94,7 @@ class DataLoader:
     With `num_workers` as many processes read the samples, which are started anew (spawn): the dataset is pickled for
     them, and a program that is run as a script needs `if __name__ == "__main__"`. The random numbers of `random` and of
     this package that a sample draws depend on the seed, the epoch and its index, so batches are the same for any number
-    of workers.
+    of workers. Of an `IterableDataset` the batches of the workers take turns.
     """
 
     def __init__(self, dataset, batch_size=1, shuffle=False, drop_last=False, collate_fn=None, seed=0, num_workers=0):
@@ -65,6 +102,8 @@ class DataLoader:
             raise ValueError(f"DataLoader: batch_size must be at least 1, not {batch_size}")
         if num_workers < 0:
             raise ValueError(f"DataLoader: num_workers must not be negative, found {num_workers}")
+        if shuffle and isinstance(dataset, IterableDataset):
+            raise ValueError("DataLoader: an IterableDataset cannot be shuffled by the loader")
         self.dataset, self.batch_size, self.shuffle = dataset, batch_size, shuffle
         self.drop_last, self.seed, self.epoch = drop_last, seed, 0
         self.collate_fn = collate_fn or default_collate
@@ -74,37 +113,79 @@ class DataLoader:
         full, rest = divmod(len(self.dataset), self.batch_size)
         return full + (1 if rest and not self.drop_last else 0)
 
-    def _batches(self):
+    def _batches(self, epoch):
+        """The indices of each batch."""
         order = list(range(len(self.dataset)))
         if self.shuffle:
-            random.Random(f"{self.seed}/{self.epoch}").shuffle(order)
-        self.epoch += 1
+            random.Random(f"{self.seed}/{epoch}").shuffle(order)
         return [order[batch * self.batch_size:(batch + 1) * self.batch_size] for batch in range(len(self))]
 
+    def _read(self, epoch):
+        """The samples of each batch, in this process."""
+        if isinstance(self.dataset, IterableDataset):
+            stream = SampleStream(self.dataset, self.seed, epoch)
+            while samples := stream.batch(self.batch_size, self.drop_last):
+                yield samples
+            return
+        for chosen in self._batches(epoch):
+            yield read_samples(self.dataset, chosen, self.seed, epoch)
+
     def __iter__(self):
-        epoch, batches = self.epoch, self._batches()
+        epoch = self.epoch
+        self.epoch += 1
         if self.num_workers == 0:
-            for chosen in batches:
-                yield self.collate_fn(read_samples(self.dataset, chosen, self.seed, epoch))
+            for samples in self._read(epoch):
+                yield self.collate_fn(samples)
             return
         if self._workers is None or not self._workers.end.alive:
             from ._workers import Workers
 
             self._workers = Workers(self.dataset, self.collate_fn, self.num_workers)
-        yield from self._workers.read(batches, self.seed, epoch)
+        if isinstance(self.dataset, IterableDataset):
+            tasks = itertools.repeat((self.batch_size, self.drop_last))
+        else:
+            tasks = self._batches(epoch)
+        yield from self._workers.read(tasks, self.seed, epoch)
+
+
+@contextlib.contextmanager
+def _own_numbers(state):
+    """With random numbers from a state, a list that is updated; the states of the process stay as they are."""
+    before, own = random.getstate(), _paddle.get_rng_state()
+    random.setstate(state[0])
+    _paddle.set_rng_state(state[1])
+    try:
+        yield
+    finally:
+        state[:] = random.getstate(), _paddle.get_rng_state()
+        random.setstate(before)
+        _paddle.set_rng_state(own)
+
+
+def _first_state(name):
+    source = random.Random(name)
+    return [source.getstate(), (source.getrandbits(63), 0)]
 
 
 def read_samples(dataset, indices, seed, epoch):
-    """Samples of a dataset, each with random numbers of its own; the states of the process stay as they are."""
-    before, own = random.getstate(), _paddle.get_rng_state()
-    try:
-        out = []
-        for index in indices:
-            source = random.Random(f"{seed}/{epoch}/{index}")
-            random.setstate(source.getstate())
-            _paddle.set_rng_state((source.getrandbits(63), 0))
+    """Samples of a dataset, each with random numbers of its own."""
+    out = []
+    for index in indices:
+        with _own_numbers(_first_state(f"{seed}/{epoch}/{index}")):
             out.append(dataset[index])
-        return out
-    finally:
-        random.setstate(before)
-        _paddle.set_rng_state(own)
+    return out
+
+
+class SampleStream:
+    """The samples of an iterable dataset in one epoch, with random numbers of their own."""
+
+    def __init__(self, dataset, seed, epoch, worker=0):
+        self._state = _first_state(f"{seed}/{epoch}/worker {worker}")
+        with _own_numbers(self._state):
+            self._samples = iter(dataset)
+
+    def batch(self, size, drop_last):
+        """The next samples; none at the end."""
+        with _own_numbers(self._state):
+            samples = list(itertools.islice(self._samples, size))
+        return [] if drop_last and len(samples) < size else samples
