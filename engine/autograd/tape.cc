@@ -7,6 +7,7 @@
 
 #include "autograd/autograd.h"
 #include "autograd/history.h"
+#include "autograd/pending.h"
 #include "ir/tracer.h"
 #include "ops/core/call.h"
 #include "ops/core/operators.h"
@@ -181,6 +182,22 @@ Tensors with_vjp(const Tensors& results, const Tensors& operands, const CustomVj
   for (const Tensor& each : out)
     if (each.requires_grad()) static_cast<const Record*>(each.record().get())->node->vjp = vjp;
   return out;
+}
+
+std::shared_ptr<Content> pending_record() {
+  static const Op& op = get_op("assign");
+  auto record = std::make_shared<Record>();
+  record->node = std::make_shared<Node>();
+  record->node->op = &op;
+  record->node->vjp = [](const Tensors&, const std::vector<bool>&) { return Tensors(); };
+  return record;
+}
+
+void complete_record(Content& pending, const Tensor& value) {
+  const auto* record = static_cast<const Record*>(value.record().get());
+  if (!record) return;
+  static_cast<Record&>(pending).node = record->node;
+  static_cast<Record&>(pending).index = record->index;
 }
 
 bool is_leaf(const Tensor& value) {

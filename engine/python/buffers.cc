@@ -1,6 +1,8 @@
 // Memory shared with others: Python's buffer protocol, which NumPy reads and offers, and DLPack.
 
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "python/core.h"
 #include "tensor/dlpack.h"
@@ -86,6 +88,31 @@ void release_buffer(PyObject* /*self*/, Py_buffer* view) {
   view->internal = nullptr;
 }
 
+namespace {
+
+/// Storage of other packages.
+std::mutex imported_mutex;
+std::map<const Storage*, std::weak_ptr<Storage>> imported;
+size_t next_cleanup = 64;
+
+Array note_import(Array array) {
+  const std::lock_guard lock(imported_mutex);
+  if (imported.size() >= next_cleanup) {
+    std::erase_if(imported, [](const auto& each) { return each.second.expired(); });
+    next_cleanup = 2 * imported.size() + 64;
+  }
+  imported[array.storage.get()] = array.storage;
+  return array;
+}
+
+}  // namespace
+
+bool is_imported(const Array& array) {
+  const std::lock_guard lock(imported_mutex);
+  const auto it = imported.find(array.storage.get());
+  return it != imported.end() && !it->second.expired();
+}
+
 std::optional<Array> array_of_buffer(PyObject* object, bool share) {
   if (!PyObject_CheckBuffer(object)) return std::nullopt;
   auto view = std::make_unique<Py_buffer>();
@@ -116,7 +143,7 @@ std::optional<Array> array_of_buffer(PyObject* object, bool share) {
     return out;
   }
   Array out = dlpack::borrowed(*dtype, owner->buf, std::move(shape), std::move(strides), owner);
-  return share ? out : dlpack::own_copy(out);
+  return share ? note_import(std::move(out)) : dlpack::own_copy(out);
 }
 
 // --- DLPack ---
@@ -152,7 +179,7 @@ Ref tensor_of_managed(Managed* managed) {
     if (it->deleter) it->deleter(it);
   });
   try {
-    return python_tensor(Tensor(dlpack::array_of(managed->tensor, owner)));
+    return python_tensor(Tensor(note_import(dlpack::array_of(managed->tensor, owner))));
   } catch (const Error& error) {
     raise(PyExc_BufferError, error.message());
   }

@@ -9,6 +9,7 @@
 #include "base/parallel.h"
 #include "ops/generated/math.h"
 #include "python/capture.h"
+#include "python/lazy.h"
 
 namespace paddle::python {
 namespace {
@@ -26,7 +27,9 @@ struct MixedPrecision {
 thread_local std::unique_ptr<MixedPrecision> mixed_precision;
 thread_local std::string precision_text;
 
+/// Whether other Python threads are let in meanwhile. Calls that are deferred take no time.
 bool is_long(const Tensors& operands) {
+  if (deferring()) return false;
   int64_t elements = 0;
   for (const Tensor& t : operands)
     if (const Array* array = t.defined() ? t.concrete() : nullptr) elements += array->size();
@@ -41,15 +44,18 @@ Computing::Computing(Precision precision) {
   else
     eager_.emplace(random_seed, ++random_calls);
   if (Capture* const capture = current_capture()) random_.emplace(capture->next_random_state());
+  if (eager_ && precision == Precision::kMixed && deferring()) deferring_.emplace(*deferring());
   if (mixed_precision && precision == Precision::kMixed)
     precision_.emplace(mixed_precision->interpreter);
 }
 
 Array take_random_state(int64_t calls) {
   Array out = Array::from<uint64_t>({random_seed, random_calls + 1}, {2});
-  random_calls += static_cast<uint64_t>(calls);
+  count_calls(calls);
   return out;
 }
+
+void count_calls(int64_t calls) { random_calls += static_cast<uint64_t>(calls); }
 
 namespace {
 
@@ -185,6 +191,8 @@ Tensors list_of(PyObject* object, const char* what) {
 }  // namespace
 
 void backward_from(const Tensors& outputs, const Tensors& cotangents) {
+  compute(outputs);
+  compute(cotangents);
   const Computing scope(Computing::Precision::kFull);
   if (Capture* const capture = current_capture()) return capture->backward(outputs, cotangents);
   for (const Tensor& t : outputs)
@@ -219,6 +227,7 @@ PyObject* gradients(PyObject* /*module*/, PyObject* arguments) {
       if (!t.requires_grad() && !current_capture())
         fail(ErrorCode::kUsage, "grad: stop_gradient of an input is True");
     const Tensors cotangents = seeds_of(seeds, of.size());
+    for (const Tensors* const each : {&of, &by, &cotangents}) compute(*each);
     Tensors found;
     {
       const Computing scope(Computing::Precision::kFull);
@@ -259,6 +268,9 @@ PyObject* with_vjp(PyObject* /*module*/, PyObject* arguments) {
     if (!PyArg_ParseTuple(arguments, "OOO:with_vjp", &results, &operands, &function))
       throw PythonError();
     const Tensors of = tensors_of(operands, "PyLayer: inputs");
+    const Tensors outputs = tensors_of(results, "PyLayer: outputs");
+    compute(of);
+    compute(outputs);
     const auto call = [function = kept(function), of](const Tensors& cotangents,
                                                       const std::vector<bool>& needed) {
       const WithLock lock;
@@ -277,8 +289,7 @@ PyObject* with_vjp(PyObject* /*module*/, PyObject* arguments) {
       }
       return out;
     };
-    return python_list(autograd::with_vjp(tensors_of(results, "PyLayer: outputs"), of, call))
-        .release();
+    return python_list(autograd::with_vjp(outputs, of, call)).release();
   });
 }
 
@@ -287,6 +298,7 @@ PyObject* add_hook(PyObject* /*module*/, PyObject* arguments) {
     PyObject *tensor = nullptr, *function = nullptr;
     if (!PyArg_ParseTuple(arguments, "OO:add_hook", &tensor, &function)) throw PythonError();
     if (!PyCallable_Check(function)) raise(PyExc_TypeError, "register_hook: expected a function");
+    compute({tensor_of(tensor)});
     const int64_t number = autograd::add_hook(
         tensor_of(tensor), [function = kept(function)](const Tensor& gradient) -> Tensor {
           const WithLock lock;

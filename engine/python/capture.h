@@ -58,8 +58,9 @@ class Capture {
   /// value before the trace.
   Cell& cell_of(const void* place, std::function<Tensor()> get,
                 std::function<void(const Tensor&)> set = {});
-  /// How many updates of the same optimizer were traced before; counts one more.
-  int64_t count_update(const void* optimizer) { return updates_[optimizer]++; }
+  /// Counts a step of an optimizer.
+  void note_update() { ++updates_; }
+  int64_t updates() const { return updates_; }
 
   /// The gradient of a tensor that `backward` adds to.
   Cell& gradient_of(PyObject* object);
@@ -73,9 +74,6 @@ class Capture {
   /// The index of the input with the random state; -1 if no operation needs one.
   int random_input() const { return random_input_; }
 
-  /// Called after each run of the traced function, after its cells are written.
-  void after_run(std::function<void()> call) { after_run_.push_back(std::move(call)); }
-  std::vector<std::function<void()>>& after_runs() { return after_run_; }
   std::list<Cell>& cells() { return cells_; }
   const std::list<Cell>& cells() const { return cells_; }
   /// Sets all values to those from before the trace. Cells keep what the function wrote.
@@ -91,10 +89,8 @@ class Capture {
   std::list<Cell> cells_;  ///< in the order of first use; addresses are stable
   std::map<PyObject*, Cell*> tensors_, gradients_;
   std::map<const void*, Cell*> places_;
-  std::map<const void*, int64_t> updates_;
-  std::vector<std::function<void()>> after_run_;
   Tensor random_;
-  int64_t random_calls_ = 0;
+  int64_t random_calls_ = 0, updates_ = 0;
   int random_input_ = -1;
   bool has_backward_ = false, is_restored_ = false;
   Capture* previous_;

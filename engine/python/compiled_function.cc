@@ -1,27 +1,14 @@
 // Functions that jit.to_static compiled: called with the tensors that they read, they return the
 // tensors that the Python function would return, write what it would write, and have its gradient.
 
-#include <mutex>
 #include <set>
 
 #include "autograd/autograd.h"
-#include "ir/clone.h"
-#include "ir/replay.h"
 #include "python/capture.h"
-#include "runtime/compile.h"
+#include "python/compiled_graph.h"
 
 namespace paddle::python {
 namespace {
-
-/// The gradient of a compiled function. It takes all inputs of the function, values that the
-/// function computed, and the gradients of the outputs.
-struct Backward {
-  std::shared_ptr<ir::Function> joint;  ///< (inputs, gradients of outputs) -> gradients
-  std::unique_ptr<runtime::Executable> run;
-  std::vector<size_t> outputs;  ///< those that have a gradient, by index
-  std::vector<size_t> inputs;   ///< those whose gradients `run` returns, by cell
-  std::mutex mutex;
-};
 
 /// A cell of a compiled function.
 struct CompiledCell {
@@ -30,8 +17,7 @@ struct CompiledCell {
 };
 
 struct Compiled {
-  std::shared_ptr<ir::Function> function;
-  std::unique_ptr<runtime::Executable> run;
+  std::unique_ptr<CompiledGraph> graph;
   std::vector<CompiledCell> cells;
   std::vector<size_t> read;     ///< the cell of each input
   std::vector<size_t> written;  ///< the cells of the results after the outputs
@@ -39,153 +25,16 @@ struct Compiled {
   std::vector<size_t> given;    ///< tensor cells that come with each call
   bool writes_tensors = false;
   std::set<const void*> fixed_roots;  ///< of tensors that do not, if it writes tensors
-  std::vector<std::function<void()>> after_run;
-  size_t outputs = 0, residuals = 0;
+  size_t outputs = 0;
   int random_input = -1;
-  int64_t random_calls = 0;
+  int64_t random_calls = 0, updates = 0;
   bool is_long = false;
-  std::shared_ptr<Backward> backward;
-  std::mutex mutex;
 };
 
 using CompiledObject = Holder<std::shared_ptr<Compiled>>;
 PyTypeObject* compiled_type = nullptr;
 
 // --- compilation ---
-
-using Values = std::vector<ir::Value*>;
-
-/// A function of `inputs` that computes `results` by the operations that `takes` chooses.
-template <class Takes>
-std::shared_ptr<ir::Function> extract(const ir::Function& from, const std::vector<ir::Port>& ports,
-                                      const Values& inputs, const Values& results, Takes&& takes) {
-  auto out = std::make_shared<ir::Function>(from.name, from.target);
-  ir::Copies copies;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    copies[inputs[i]] = out->add_input(ports[i], inputs[i]->type);
-  for (const auto& operation : from.body.operations)
-    if (takes(*operation)) ir::clone_operation(*out, out->body, *operation, copies);
-  for (size_t i = 0; i < results.size(); ++i) {
-    ir::Value* const value = results[i];
-    ir::Value* copy = copies.count(value) ? copies[value] : nullptr;
-    if (!copy) {
-      ensure(value->constant.has_value(), "to_static: a value is missing");
-      copy = copies[value] = out->add_constant(*value->constant);
-    }
-    out->add_output({ir::PortKind::kValue, str("result_", i)}, copy);
-  }
-  out->constraints = from.constraints;
-  return out;
-}
-
-/// Values that depend on the gradients of the outputs, which are inputs from `first` on.
-std::set<const ir::Value*> values_of_backward(const ir::Function& function, size_t first) {
-  std::set<const ir::Value*> out(
-      function.body.arguments.begin() + static_cast<std::ptrdiff_t>(first),
-      function.body.arguments.end());
-  for (const auto& operation : function.body.operations) {
-    bool depends = false;
-    ir::for_each_read(*operation, [&](const ir::Value* v) { depends |= out.count(v) > 0; });
-    if (depends) out.insert(operation->results.begin(), operation->results.end());
-  }
-  return out;
-}
-
-std::unique_ptr<runtime::Executable> compiled(std::shared_ptr<ir::Function> function, bool exact) {
-  ir::verify(*function);
-  compiler::CompileOptions options;
-  options.exact = exact;
-  return runtime::compile(std::move(function), options);
-}
-
-/// Adds the gradient of the outputs by the cells that require one, and splits the function into one
-/// that also returns what the gradient needs, and the gradient.
-void add_backward(Compiled& out, Capture& capture, const Tensors& outputs, bool exact) {
-  ir::Function& function = *capture.trace().function();
-  ir::Tracer& tracer = capture.trace().tracer();
-  auto backward = std::make_shared<Backward>();
-  Tensors by, of, cotangents;
-  std::vector<size_t> cells;
-  for (size_t i = 0; i < out.cells.size(); ++i)
-    if (const Cell& cell = out.cells[i].cell; cell.requires_grad && cell.input.defined()) {
-      cells.push_back(i);
-      by.push_back(cell.input);
-    }
-  const size_t first = function.inputs.size();
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (!is_differentiable(outputs[i].dtype())) continue;
-    of.push_back(outputs[i]);
-    backward->outputs.push_back(i);
-    cotangents.push_back(tracer.input({ir::PortKind::kValue, str("gradient_", i)},
-                                      {outputs[i].dtype(), outputs[i].shape()}));
-  }
-  const Tensors found =
-      of.empty() || by.empty() ? Tensors(by.size()) : autograd::grad(of, by, cotangents);
-  Values results;
-  for (size_t i = 0; i < found.size(); ++i)
-    if (found[i].defined()) {
-      backward->inputs.push_back(cells[i]);
-      results.push_back(tracer.value_of(found[i]));
-    }
-  const Values arguments(function.body.arguments.begin(), function.body.arguments.end());
-  const Values own(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(first));
-  const std::vector<ir::Port> ports(function.inputs.begin(),
-                                    function.inputs.begin() + static_cast<std::ptrdiff_t>(first));
-  const auto late = values_of_backward(function, first);
-  const auto is_late = [&](const ir::Operation& operation) {
-    return !operation.results.empty() && late.count(operation.results[0]) > 0;
-  };
-  Values forward;
-  for (ir::Value* v : function.body.results) forward.push_back(v);
-  if (results.empty()) {
-    out.function =
-        extract(function, ports, own, forward, [&](const ir::Operation& o) { return !is_late(o); });
-    return;
-  }
-  // The gradient reads the inputs of the function, and values that it computes.
-  Values residuals;
-  std::set<const ir::Value*> seen(arguments.begin(), arguments.end());
-  const auto note = [&](const ir::Value* v) {
-    if (v->constant || late.count(v) || !seen.insert(v).second) return;
-    residuals.push_back(const_cast<ir::Value*>(v));
-  };
-  for (const auto& operation : function.body.operations) {
-    if (!is_late(*operation)) continue;
-    std::set<const ir::Value*> inner;
-    for (const auto& region : operation->regions) {
-      ir::for_each_operation(*region, [&](const ir::Operation& o) {
-        inner.insert(o.results.begin(), o.results.end());
-        for (const auto& nested : o.regions)
-          inner.insert(nested->arguments.begin(), nested->arguments.end());
-      });
-      inner.insert(region->arguments.begin(), region->arguments.end());
-    }
-    for (const ir::Value* v : operation->operands)
-      if (v) note(v);
-    for (const auto& region : operation->regions)
-      for (const ir::Value* v : ir::captures(*region))
-        if (!inner.count(v)) note(v);
-  }
-  for (const ir::Value* v : results) note(v);
-  forward.insert(forward.end(), residuals.begin(), residuals.end());
-  out.residuals = residuals.size();
-  Values inputs = own;
-  std::vector<ir::Port> backward_ports = ports;
-  for (size_t i = 0; i < residuals.size(); ++i) {
-    inputs.push_back(residuals[i]);
-    backward_ports.push_back({ir::PortKind::kValue, str("residual_", i)});
-  }
-  for (size_t i = first; i < arguments.size(); ++i) {
-    inputs.push_back(arguments[i]);
-    backward_ports.push_back(function.inputs[i]);
-  }
-  backward->run = compiled(extract(function, backward_ports, inputs, results, is_late), exact);
-  backward->joint = extract(function, function.inputs, arguments, results,
-                            [](const ir::Operation&) { return true; });
-  out.function =
-      extract(function, ports, own, forward, [&](const ir::Operation& o) { return !is_late(o); });
-  out.backward = std::move(backward);
-}
 
 /// The sizes that are symbols, by tensor object: pairs of a tensor and a list with a name or None
 /// for each axis.
@@ -247,6 +96,24 @@ void add_cells(Compiled& out, Capture& capture) {
   }
 }
 
+/// The inputs that a gradient flows to, by index.
+std::vector<size_t> recorded_inputs(const Compiled& compiled) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < compiled.read.size(); ++i)
+    if (compiled.cells[compiled.read[i]].cell.requires_grad)
+      out.push_back(
+          i + (compiled.random_input >= 0 && i >= static_cast<size_t>(compiled.random_input)));
+  return out;
+}
+
+/// The outputs that a gradient flows from, by index.
+std::vector<size_t> recorded_outputs(const Tensors& outputs) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (is_differentiable(outputs[i].dtype())) out.push_back(i);
+  return out;
+}
+
 /// Traces `function`, which takes no arguments and returns a list of tensors, and compiles it.
 PyObject* compile_function(PyObject* /*module*/, PyObject* arguments) {
   return guarded<PyObject*>(nullptr, [&] {
@@ -270,20 +137,12 @@ PyObject* compile_function(PyObject* /*module*/, PyObject* arguments) {
       add_cells(*out, capture);
       out->random_input = capture.random_input();
       out->random_calls = capture.random_calls();
-      out->after_run = std::move(capture.after_runs());
-      out->function = capture.trace().function();
-      const bool has_gradient =
-          wants_gradient && !capture.has_backward() &&
-          std::any_of(out->cells.begin(), out->cells.end(),
-                      [](const CompiledCell& c) { return c.cell.requires_grad; });
-      if (has_gradient) {
-        const InterpreterScope scope(tracer);
-        add_backward(*out, capture, outputs, exact != 0);
-      }
-    }
-    {
+      out->updates = capture.updates();
+      std::vector<size_t> by;
+      if (wants_gradient && !capture.has_backward()) by = recorded_inputs(*out);
       const WithoutLock others;
-      out->run = compiled(out->function, exact != 0);
+      out->graph =
+          std::make_unique<CompiledGraph>(tracer, by, recorded_outputs(outputs), exact != 0);
     }
     return CompiledObject::make(compiled_type, std::move(out)).release();
   });
@@ -352,62 +211,17 @@ void write_cell(const Compiled& compiled, const std::vector<PyObject*>& objects,
   }
 }
 
-std::vector<Array> input_arrays(const Compiled& compiled, const Tensors& values) {
-  std::vector<Array> out;
+/// The inputs of the graph, from the values of all cells.
+Tensors graph_inputs(const Compiled& compiled, const Tensors& values) {
+  Tensors out;
   out.reserve(compiled.read.size() + 1);
-  for (const size_t i : compiled.read) out.push_back(values[i].array().contiguous());
+  for (const size_t i : compiled.read) out.push_back(values[i]);
   if (compiled.random_input >= 0)
-    out.insert(out.begin() + compiled.random_input, take_random_state(compiled.random_calls));
+    out.insert(out.begin() + compiled.random_input,
+               Tensor(take_random_state(compiled.random_calls)));
+  else
+    count_calls(compiled.random_calls);  // later calls draw the numbers that follow
   return out;
-}
-
-/// Runs, without Python's lock if that may take long or another thread runs the function.
-std::vector<Array> run_locked(runtime::Executable& run, std::mutex& mutex,
-                              const std::vector<Array>& inputs, bool is_long) {
-  std::unique_lock lock(mutex, std::try_to_lock);
-  const WithoutLock others(is_long || !lock);
-  if (!lock) lock.lock();
-  return run.run_on_device(inputs);
-}
-
-/// The outputs with a record of the call, through which gradients flow.
-Tensors with_gradient(const std::shared_ptr<Compiled>& compiled, const Tensors& values,
-                      std::vector<Array> inputs, std::vector<Array> residuals, Tensors outputs) {
-  const std::shared_ptr<Backward> backward = compiled->backward;
-  Tensors operands, of;
-  for (const size_t i : backward->inputs) operands.push_back(values[i]);
-  for (const size_t i : backward->outputs) of.push_back(outputs[i]);
-  const auto vjp = [=, inputs = std::move(inputs), residuals = std::move(residuals)](
-                       const Tensors& cotangents, const std::vector<bool>&) -> Tensors {
-    Tensors seeds = cotangents;
-    for (size_t i = 0; i < seeds.size(); ++i)
-      if (!seeds[i].defined()) seeds[i] = Tensor(Array::zeros(of[i].dtype(), of[i].array().shape));
-    if (autograd::is_recording()) {
-      // The gradient of this gradient: all is computed again from the operands, and recorded.
-      Tensors all;
-      size_t next = 0;
-      for (size_t i = 0; i < inputs.size(); ++i) {
-        const bool is_random = static_cast<int>(i) == compiled->random_input;
-        const size_t cell = is_random ? compiled->cells.size() : compiled->read[next++];
-        const auto at = std::find(backward->inputs.begin(), backward->inputs.end(), cell);
-        all.push_back(at == backward->inputs.end()
-                          ? Tensor(inputs[i])
-                          : operands[static_cast<size_t>(at - backward->inputs.begin())]);
-      }
-      all.insert(all.end(), seeds.begin(), seeds.end());
-      return ir::replay(*backward->joint, all);
-    }
-    std::vector<Array> arrays = inputs;
-    arrays.insert(arrays.end(), residuals.begin(), residuals.end());
-    for (const Tensor& seed : seeds) arrays.push_back(seed.array().contiguous());
-    const std::lock_guard lock(backward->mutex);
-    Tensors out;
-    for (Array& each : backward->run->run_on_device(arrays)) out.emplace_back(std::move(each));
-    return out;
-  };
-  const Tensors recorded = autograd::with_vjp(of, operands, vjp);
-  for (size_t i = 0; i < recorded.size(); ++i) outputs[backward->outputs[i]] = recorded[i];
-  return outputs;
 }
 
 /// Whether no tensor that comes with the call is another one of the function, or a view of it.
@@ -436,21 +250,11 @@ PyObject* call(PyObject* self, PyObject* arguments, PyObject* /*names*/) {
     Tensors values;
     if (!read_cells(*compiled, objects, values)) return Py_NewRef(Py_None);
     const EagerScope eager(0, 0);
-    std::vector<Array> inputs = input_arrays(*compiled, values);
-    std::vector<Array> results =
-        run_locked(*compiled->run, compiled->mutex, inputs, compiled->is_long);
-    Tensors outputs;
-    for (size_t i = 0; i < compiled->outputs; ++i) outputs.emplace_back(results[i]);
-    for (size_t i = 0; i < compiled->written.size(); ++i) {
-      write_cell(*compiled, objects, compiled->written[i], Tensor(results[compiled->outputs + i]));
-    }
+    Tensors outputs = (*compiled->graph)(graph_inputs(*compiled, values), compiled->is_long);
+    for (size_t i = 0; i < compiled->written.size(); ++i)
+      write_cell(*compiled, objects, compiled->written[i], outputs[compiled->outputs + i]);
+    outputs.resize(compiled->outputs);
     for (const size_t i : compiled->removed) write_cell(*compiled, objects, i, {});
-    for (const auto& each : compiled->after_run) each();
-    if (compiled->backward) {
-      const auto first = static_cast<std::ptrdiff_t>(compiled->outputs + compiled->written.size());
-      outputs = with_gradient(compiled, values, std::move(inputs),
-                              {results.begin() + first, results.end()}, std::move(outputs));
-    }
     return python_list(outputs).release();
   });
 }
@@ -491,13 +295,11 @@ PyObject* describe(PyObject* self, PyObject* /*unused*/) {
   return guarded<PyObject*>(nullptr, [&] {
     const Compiled& compiled = *CompiledObject::of(self);
     return checked(Py_BuildValue(
-                       "{s:L,s:L,s:L,s:s}", "updates",
-                       static_cast<long long>(compiled.after_run.size()), "operations",
-                       static_cast<long long>(compiled.function->operation_count()), "backward",
-                       static_cast<long long>(
-                           compiled.backward ? compiled.backward->run->function().operation_count()
-                                             : 0),
-                       "text", ir::print(*compiled.function).c_str()))
+                       "{s:L,s:L,s:L,s:s}", "updates", static_cast<long long>(compiled.updates),
+                       "operations",
+                       static_cast<long long>(compiled.graph->function().operation_count()),
+                       "backward", static_cast<long long>(compiled.graph->backward_operations()),
+                       "text", ir::print(compiled.graph->function()).c_str()))
         .release();
   });
 }

@@ -159,6 +159,8 @@ Tensors tensors_of(PyObject* sequence, const char* what);
 /// The elements that an object with the buffer protocol has: shared if `share` and they are
 /// aligned, else copied. Empty if it has no buffer; TypeError for elements that no tensor can have.
 std::optional<Array> array_of_buffer(PyObject* object, bool share);
+/// Whether the array shares memory of another package, which may write it.
+bool is_imported(const Array& array);
 int get_buffer(PyObject* self, Py_buffer* view, int flags);
 void release_buffer(PyObject* self, Py_buffer* view);
 PyObject* to_dlpack(PyObject* self, PyObject* args, PyObject* kwargs);
@@ -174,7 +176,7 @@ void index_write(const Tensor& base, PyObject* index, PyObject* value);
 
 /// A scope in which calls compute at once and draw the process's next random numbers, in mixed
 /// precision where amp.auto_cast says so. In a trace they are recorded instead, with the line of
-/// Python that makes them.
+/// Python that makes them. Calls in mixed precision may be deferred (lazy.h).
 class Computing {
  public:
   enum class Precision { kMixed, kFull };
@@ -183,11 +185,13 @@ class Computing {
  private:
   std::optional<EagerScope> eager_;
   std::optional<ir::LocationScope> place_;
-  std::optional<InterpreterScope> precision_;
+  std::optional<InterpreterScope> deferring_, precision_;
   std::optional<RandomScope> random_;
 };
 /// The random state for the next `calls` calls of operations, which are then counted.
 Array take_random_state(int64_t calls);
+/// Counts calls of operations that draw no random numbers.
+void count_calls(int64_t calls);
 /// The name of an operation as a template argument.
 template <size_t N>
 struct OpName {
@@ -210,8 +214,9 @@ void backward_from(const Tensors& outputs, const Tensors& cotangents);
 Ref operation_function(const Op& op, PyObject* self);
 void add_calls(PyObject* module);
 
-// --- optimizer.cc, data.cc, trainer.cc, model.cc, language_model.cc, plugins.cc, readers.cc,
-// trace.cc, compiled_function.cc, exporting.cc ---
+// --- optimizer.cc, data.cc, trainer.cc, evaluation.cc, model.cc, model_layer.cc,
+// language_model.cc, plugins.cc, readers.cc, trace.cc, compiled_function.cc, lazy.cc, exporting.cc
+// ---
 
 void add_optimizer(PyObject* module);
 void add_data(PyObject* module);
@@ -224,6 +229,7 @@ void add_plugins(PyObject* module);
 void add_readers(PyObject* module);
 void add_traces(PyObject* module);
 void add_compiled_functions(PyObject* module);
+void add_lazy(PyObject* module);
 void add_exporting(PyObject* module);
 
 /// An object of Python that owns one of the library.

@@ -140,6 +140,7 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit__paddle() {  
     add_readers(module.get());
     add_traces(module.get());
     add_compiled_functions(module.get());
+    add_lazy(module.get());
     add_exporting(module.get());
     add_functions(module.get(), functions);
     return module.release();

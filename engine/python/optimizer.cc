@@ -3,6 +3,7 @@
 #include "optim/optimizer.h"
 #include "autograd/autograd.h"
 #include "ops/core/operators.h"
+#include "ops/generated/math.h"
 #include "optim/loss_scaler.h"
 #include "python/capture.h"
 
@@ -76,9 +77,10 @@ Tensors first_states(const optim::Optimizer& optimizer, const std::string& name,
 }
 
 /// The next value and states of each parameter that has a gradient; nothing for the others.
+/// `states`: those of each parameter.
 std::vector<Tensors> next_values(const State& state, const std::vector<std::string>& names,
                                  const Tensors& parameters, const Tensors& gradients,
-                                 optim::UpdateInputs inputs) {
+                                 const std::vector<Tensors>& states, optim::UpdateInputs inputs) {
   const Tensors squares = optim::sums_of_squares(gradients, state.clip);
   const Tensors scales = optim::gradient_scales(gradients, squares, state.clip, {});
   inputs.bound = state.clip.value;
@@ -86,8 +88,8 @@ std::vector<Tensors> next_values(const State& state, const std::vector<std::stri
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (!gradients[i].defined()) continue;
     inputs.scale = i < scales.size() ? scales[i] : Tensor();
-    out[i] = state.optimizer.update(names[i], detached(parameters[i]), gradients[i],
-                                    state.states[i], inputs);
+    out[i] =
+        state.optimizer.update(names[i], detached(parameters[i]), gradients[i], states[i], inputs);
   }
   return out;
 }
@@ -121,7 +123,8 @@ void step(State& state, const std::vector<std::string>& names, const Tensors& pa
   optim::UpdateInputs inputs;
   inputs.lr = rate;
   inputs.step = Tensor(Array::scalar(state.updates + 1));
-  const std::vector<Tensors> next = next_values(state, names, parameters, gradients, inputs);
+  const std::vector<Tensors> next =
+      next_values(state, names, parameters, gradients, state.states, inputs);
   for (size_t i = 0; i < next.size(); ++i) {
     if (next[i].empty()) continue;
     autograd::set_leaf_value(parameters[i], next[i][0]);
@@ -131,9 +134,9 @@ void step(State& state, const std::vector<std::string>& names, const Tensors& pa
 }
 
 /// The same in a function that is traced. `rate`: the Python function of the rate, since schedules
-/// change it between calls.
+/// change it between calls. `condition`: whether the step is made, a tensor; undefined: it is.
 void trace_step(Capture& capture, PyObject* self, const std::vector<std::string>& names,
-                PyObject* parameters, PyObject* rate) {
+                PyObject* parameters, PyObject* rate, const Tensor& condition) {
   State& state = state_of(self);
   const std::shared_ptr<PyObject> owner = kept(self);
   const Ref items = checked(PySequence_Tuple(parameters));
@@ -155,69 +158,63 @@ void trace_step(Capture& capture, PyObject* self, const std::vector<std::string>
     }
   }
   state.states.resize(std::max(state.states.size(), names.size()));
-  // The states are those of the trace while the update is traced.
-  std::vector<Tensors> before = state.states;
+  std::vector<Tensors> states(names.size());
   for (size_t i = 0; i < cells.size(); ++i)
-    for (size_t s = 0; s < cells[i].size(); ++s) state.states[i][s] = cells[i][s]->now;
+    for (const Cell* const cell : cells[i]) states[i].push_back(cell->now);
   optim::UpdateInputs inputs;
   const std::shared_ptr<PyObject> get_rate = kept(rate);
   inputs.lr = capture.cell_of(&state, [get_rate] { return rate_of(get_rate.get()); }).now;
-  const int64_t steps = capture.count_update(&state);
-  const auto number = [owner] { return Tensor(Array::scalar(state_of(owner.get()).updates + 1)); };
-  inputs.step = capture.cell_of(&state.updates, number).now;
-  if (steps > 0) inputs.step = inputs.step + Tensor(Array::scalar(steps));
-  std::vector<Tensors> next;
-  try {
-    next = next_values(state, names, values, gradients, inputs);
-  } catch (...) {
-    state.states = std::move(before);
-    throw;
-  }
-  state.states = std::move(before);
+  Cell& number = capture.cell_of(
+      &state.updates, [owner] { return Tensor(Array::scalar(state_of(owner.get()).updates + 1)); },
+      [owner](const Tensor& next) { state_of(owner.get()).updates = next.array().integer() - 1; });
+  inputs.step = number.now;
+  capture.note_update();
+  if (condition.defined()) inputs.skip = ops::logical_not(condition);
+  const std::vector<Tensors> next = next_values(state, names, values, gradients, states, inputs);
   for (size_t i = 0; i < next.size(); ++i) {
     if (next[i].empty()) continue;
     PyObject* const object = PyTuple_GetItem(items.get(), static_cast<Py_ssize_t>(i));
     tensor_of(object) = detached(next[i][0]);
     for (size_t s = 0; s < cells[i].size(); ++s) cells[i][s]->now = next[i][s + 1];
   }
-  capture.after_run([owner] { ++state_of(owner.get()).updates; });
+  number.now = number.now + (condition.defined() ? ops::cast(condition, DType::kI64)
+                                                 : Tensor(Array::scalar(int64_t{1})));
 }
 
 /// The scale of a loss and its counters (good, bad) after an update: those of training by a config.
+/// All are tensors.
 PyObject* next_loss_scale(PyObject* /*module*/, PyObject* arguments) {
   return guarded<PyObject*>(nullptr, [&] {
-    float scale = 0;
-    long long good = 0, bad = 0, growth = 0, backoff = 0;
-    int finite = 0;
+    PyObject *state = nullptr, *finite = nullptr;
+    long long growth = 0, backoff = 0;
     optim::LossScaling options;
-    if (!PyArg_ParseTuple(arguments, "(fLL)p(ddLL):next_loss_scale", &scale, &good, &bad, &finite,
+    if (!PyArg_ParseTuple(arguments, "OO(ddLL):next_loss_scale", &state, &finite,
                           &options.growth_factor, &options.backoff_factor, &growth, &backoff))
       throw PythonError();
     options.growth_interval = growth;
     options.backoff_interval = backoff;
-    const auto count = [](int64_t number) { return Tensor(Array::scalar(number)); };
+    const Tensors now = tensors_of(state, "next_loss_scale");
+    if (now.size() != 3) raise(PyExc_ValueError, "next_loss_scale: expected three tensors");
+    const Tensor none(Array::scalar(int64_t{0}));
     const Computing scope(Computing::Precision::kFull);
-    const optim::ScalerState next = optim::next_state(
-        {Tensor(Array::scalar(scale)), count(good), count(bad), count(0), count(0)},
-        Tensor::boolean(finite != 0), options);
-    return checked(Py_BuildValue("(dLL)", next.scale.array().number(),
-                                 static_cast<long long>(next.good.array().integer()),
-                                 static_cast<long long>(next.bad.array().integer())))
-        .release();
+    const optim::ScalerState next =
+        optim::next_state({now[0], now[1], now[2], none, none}, operand_value(finite), options);
+    return python_list({next.scale, next.good, next.bad}).release();
   });
 }
 
 PyObject* update(PyObject* self, PyObject* arguments) {
   return guarded<PyObject*>(nullptr, [&] {
-    PyObject *names = nullptr, *parameters = nullptr, *get_rate = nullptr;
-    if (!PyArg_ParseTuple(arguments, "OOO:step", &names, &parameters, &get_rate))
+    PyObject *names = nullptr, *parameters = nullptr, *get_rate = nullptr, *condition = Py_None;
+    if (!PyArg_ParseTuple(arguments, "OOO|O:step", &names, &parameters, &get_rate, &condition))
       throw PythonError();
     const std::vector<std::string> its_names = texts_of(names);
     if (Capture* const capture = current_capture()) {
       if (capture->trace().is_inside())
         fail(ErrorCode::kUsage, "an optimizer makes a step where the value of a tensor decides");
       const Computing scope(Computing::Precision::kFull);
-      trace_step(*capture, self, its_names, parameters, get_rate);
+      trace_step(*capture, self, its_names, parameters, get_rate,
+                 condition == Py_None ? Tensor() : operand_value(condition));
       return Py_NewRef(Py_None);
     }
     if (current_trace())
@@ -227,6 +224,7 @@ PyObject* update(PyObject* self, PyObject* arguments) {
     if (its_names.size() != tensors.size())
       raise(PyExc_ValueError, "optimizer: a name for each parameter is expected");
     const Computing scope(Computing::Precision::kFull);
+    if (condition != Py_None && !PyObject_IsTrue(condition)) return Py_NewRef(Py_None);
     const autograd::NoGradScope unrecorded;
     const WithoutLock others;
     step(state_of(self), its_names, tensors, rate);
@@ -294,7 +292,8 @@ PyObject* put_states(PyObject* self, PyObject* arguments) {
 
 PyMethodDef methods[] = {
     {"step", update, METH_VARARGS,
-     "Updates each parameter that has a gradient, at the rate that a function returns."},
+     "Updates each parameter that has a gradient, at the rate that a function returns; "
+     "not if a tensor is given that is false."},
     {"states", get_states, METH_VARARGS, "Names and values of the states of a parameter."},
     {"set_states", put_states, METH_VARARGS, "Replaces the states of a parameter."},
     {nullptr, nullptr, 0, nullptr}};

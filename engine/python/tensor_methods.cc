@@ -2,6 +2,7 @@
 
 #include "autograd/autograd.h"
 #include "python/capture.h"
+#include "python/lazy.h"
 
 namespace paddle::python {
 namespace {
@@ -22,6 +23,7 @@ Ref nested_list(const Array& array, size_t axis, int64_t& flat) {
 PyObject* tolist(PyObject* object, PyObject* /*unused*/) {
   return guarded<PyObject*>(nullptr, [&] {
     int64_t flat = 0;
+    compute({tensor_of(object)});
     return nested_list(tensor_of(object).array().on_host(), 0, flat).release();
   });
 }

@@ -5,6 +5,7 @@
 #include "autograd/autograd.h"
 #include "ops/core/operators.h"
 #include "python/capture.h"
+#include "python/lazy.h"
 
 #include <structmember.h>
 
@@ -27,6 +28,11 @@ Tensor& value_in(PyObject* object) {
     static_cast<void>(value.version());
   }
   return value;
+}
+
+/// The value if it is known; null for one that is traced or deferred.
+const Array* known_array(const Tensor& value) {
+  return is_deferred(value) ? nullptr : value.concrete();
 }
 
 /// The cell of a tensor from outside of a function that is traced; null for others.
@@ -239,7 +245,7 @@ PyObject* iterate(PyObject* object) {
 PyObject* get_shape(PyObject* object, void*) {
   return guarded<PyObject*>(nullptr, [&] {
     const Tensor& value = value_in(object);
-    if (const Array* const array = value.concrete()) return python_ints(array->shape).release();
+    if (const Array* const array = known_array(value)) return python_ints(array->shape).release();
     Ref out = checked(PyList_New(0));
     for (const Dim& dim : value.shape()) checked(PyList_Append(out.get(), python_dim(dim).get()));
     return out.release();
@@ -253,13 +259,13 @@ PyObject* get_ndim(PyObject* object, void*) { return PyLong_FromLongLong(value_i
 PyObject* get_size(PyObject* object, void*) {
   return guarded<PyObject*>(nullptr, [&] {
     const Tensor& value = value_in(object);
-    if (const Array* const array = value.concrete()) return PyLong_FromLongLong(array->size());
+    if (const Array* const array = known_array(value)) return PyLong_FromLongLong(array->size());
     return python_dim(element_count(std::span<const Dim>(value.shape()))).release();
   });
 }
 PyObject* get_place(PyObject* object, void*) {
   return guarded<PyObject*>(nullptr, [&] {
-    const Array* const array = value_in(object).concrete();
+    const Array* const array = known_array(value_in(object));
     return python_text((array ? array->device() : Device::cpu()).text()).release();
   });
 }
@@ -305,10 +311,17 @@ int set_grad(PyObject* object, PyObject* gradient, void*) {
   return guarded<int>(-1, [&] {
     const Tensor& value = value_in(object);
     const bool none = !gradient || gradient == Py_None;
+    const Cell* const cell = outside_cell(object);
+    if (cell && !cell->requires_grad)
+      fail(ErrorCode::kUsage, "the gradient of a tensor is set whose stop_gradient is True");
     if (!none && !same_type(tensor_of(gradient).type(), value.type()))
       fail(ErrorCode::kUsage, "the gradient is ", tensor_of(gradient).type(), ", the tensor ",
            value.type());
-    autograd::set_leaf_gradient(value, none ? Tensor() : tensor_of(gradient));
+    const Tensor next = none ? Tensor() : tensor_of(gradient);
+    if (cell)
+      current_capture()->gradient_of(object).now = next;
+    else
+      autograd::set_leaf_gradient(value, next);
     return 0;
   });
 }
@@ -470,7 +483,9 @@ Tensor& tensor_of(PyObject* object) {
 Tensor& operand_value(PyObject* object) {
   if (Trace* const trace = current_trace())
     if (Tensor* const parameter = trace->parameter(object)) return *parameter;
-  return tensor_of(object);
+  Tensor& value = tensor_of(object);
+  note_operand(value);
+  return value;
 }
 
 void require_writable(const Tensor& tensor) {
@@ -481,6 +496,7 @@ void require_writable(const Tensor& tensor) {
 }
 
 Ref element_of(PyObject* object) {
+  compute({value_in(object)});
   const Array array = value_in(object).array().on_host();
   if (array.size() != 1)
     fail(ErrorCode::kUsage, "only a tensor of one element is a number, found ",

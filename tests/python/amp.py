@@ -103,6 +103,47 @@ scaler.unscale_(optimizer)
 assert p.grad.item() == 1.0, "gradients are divided once"
 raises(paddle.UsageError, lambda: paddle.amp.GradScaler(incr_ratio=1), "incr_ratio")
 
+
+
+# A compiled training step has the bits of Python's, with steps that an overflow skips.
+def scaled(wrap):
+    paddle.seed(4)
+    net = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+    optimizer = paddle.optimizer.AdamW(0.01, parameters=net.parameters(), grad_clip=nn.ClipGradByGlobalNorm(1.0))
+    scaler = paddle.amp.GradScaler(init_loss_scaling=1024, incr_every_n_steps=2)
+    target = paddle.zeros([8], "int64")
+
+    def step(x):
+        with paddle.amp.auto_cast(dtype="float16"):
+            loss = nn.functional.cross_entropy(net(x), target)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.clear_grad()
+        return loss
+
+    step, scales = wrap(step), []
+    for i in range(8):
+        step(paddle.randn([8, 16]) * (1e30 if i in (3, 5) else 1.0))
+        scales.append(scaler.get_scale())
+    state = {name: value.tolist() for name, value in optimizer.state_dict().items()}
+    return step, scales, [each.tolist() for each in net.parameters()], state
+
+
+step, *found = scaled(lambda function: paddle.jit.to_static(function, exact=True))
+_, *wanted = scaled(lambda function: function)
+assert step.reason is None and step.traces == 1, (step.reason, step.traces)
+assert found == wanted and found[0] == [1024, 2048, 2048, 1024, 1024, 512, 512, 1024], found[0]
+assert found[2]["updates"] == 6, found[2]["updates"]
+half = paddle.jit.to_static(lambda loss: scaler.scale(loss))  # the factor is read at each call
+for value in (8.0, 4.0):
+    scaler.load_state_dict({"scale": value, "good": 0, "bad": 0})
+    assert half(paddle.to_tensor(2.0)).item() == 2 * value and half.reason is None
+open_step = paddle.jit.to_static(lambda: scaler.unscale_(optimizer))
+scaler.update()
+open_step()
+assert "middle of a step" in str(open_step.reason), open_step.reason
+
 # Jacobians and Hessians.
 jacobian, hessian = paddle.autograd.jacobian, paddle.autograd.hessian
 v = paddle.to_tensor([1.0, 2.0, 3.0], dtype="float64", stop_gradient=False)

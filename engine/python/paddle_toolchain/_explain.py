@@ -20,8 +20,8 @@ _ADVICE = (
 class Explanation:
     """A function as it was compiled, or why it was not."""
 
-    def __init__(self, name, entry=None, reason=None):
-        self.name, self.reason = name, reason
+    def __init__(self, name, entry=None, reason=None, segments=()):
+        self.name, self.reason, self.segments = name, reason, list(segments)  # of operations in each
         self.operations = self.backward_operations = 0
         self.checks, self.sizes, self.text = [], {}, ""
         if entry is not None:
@@ -38,7 +38,9 @@ class Explanation:
     def __str__(self):
         if self.reason is not None:
             advice = next((f"\n    instead: {advice}" for part, advice in _ADVICE if part in str(self.reason)), "")
-            return f"{self.name} runs as Python:\n  {self.reason}{advice}"
+            counts = ", ".join(str(each) for each in self.segments)
+            compiled = f"\n  compiled segments of {counts} operations" if counts else ""
+            return f"{self.name} runs as Python:\n  {self.reason}{advice}{compiled}"
         lines = [f"{self.name}: one graph of {self.operations} operations"
                  + (f", its gradient of {self.backward_operations}" if self.backward_operations else "")]
         for source, names in self.sizes.items():
@@ -62,7 +64,7 @@ def explain(function, *arguments, **named):
     try:
         return Explanation(name, static.trace(arguments, named))
     except Exception as error:
-        return Explanation(name, reason=reason_of(error))
+        return Explanation(name, reason=reason_of(error, static._jit_inner), segments=static.segments.describe() if static.segments else ())
 
 
 def _tensors(value):

@@ -9,19 +9,14 @@ import collections
 import contextlib
 import dataclasses
 import dis
-import functools
-import os
 import sys
-import sysconfig
 import types
 
 from . import _paddle
+from ._sources import is_of_package, is_of_package_module, standard_module
 from ._syntax import MUTATORS
 from .nn.layer import EPOCH, Layer
 
-_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_STANDARD = tuple(os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib"))
-_INSTALLED = tuple(os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("purelib", "platlib"))
 # Modules of Python's library that do nothing but compute.
 _PURE = frozenset(
     "_abc _collections _collections_abc _functools _operator _struct abc bisect cmath collections contextlib copy "
@@ -54,20 +49,8 @@ class Miss:
         return self.text
 
 
-@functools.lru_cache(None)
-def _module_of(file):
-    """The module of a file of Python's library; "" for other files."""
-    if file.startswith("<frozen "):
-        return file[8:-1].split(".")[0]
-    file = os.path.realpath(file)
-    for folder in _STANDARD:
-        if file.startswith(folder) and not file.startswith(_INSTALLED):
-            return file[len(folder):].split(os.sep)[0].removesuffix(".py")
-    return ""
-
-
-def _is_own(module):
-    return module.__name__.split(".")[0] == __package__ or _module_of(getattr(module, "__file__", None) or "<frozen x>")
+def _is_of_library(module):
+    return is_of_package_module(module.__name__) or standard_module(getattr(module, "__file__", None) or "<frozen x>")
 
 
 class Recorder:
@@ -79,7 +62,7 @@ class Recorder:
         self.sources = {}  # expressions of tensors, by id
         self.variables = 0
         self.layers = {}
-        self.written, self.saved = {}, []
+        self.written, self.saved, self.held = {}, [], []
         self.compared = {}  # (object, name) -> the value that a check expects
         self.codes, self.functions = set(), set()
         self.pauses = 0
@@ -252,7 +235,7 @@ class Recorder:
             return getattr(value, name)
         if isinstance(value, types.ModuleType):
             found = getattr(value, name)
-            if not _is_own(value):
+            if not _is_of_library(value):
                 self.global_name(found, name, value.__dict__)
             return found
         static = getattr(type(value), name, None) if not isinstance(value, type) else None
@@ -275,7 +258,7 @@ class Recorder:
                 self.compared[key] = found
                 self.admit(found, source, text)
                 return
-            if name not in own or name == "training" or name.startswith("_") or is_of_package(value):
+            if name not in own or name == "training" or name.startswith("_") or is_of_package_module(type(value).__module__):
                 self.fix(found) if not isinstance(found, _VALUES) else self.keep(found)
                 return
         elif name not in own and callable(found) and not isinstance(found, _paddle.Tensor):
@@ -310,8 +293,25 @@ class Recorder:
         self.written[key] = (owner, name)
         setattr(owner, name, value)
 
+    def hold(self, owner, name):
+        """An attribute that code of the package changes: None before and after each call."""
+        if any(each is owner for each, _ in self.held):
+            return
+        if getattr(owner, name) is not None:
+            raise Break(f"a {type(owner).__name__} is used in the middle of a step")
+        self.check(f"{self.bind(owner)}.{name} is None", f"a {type(owner).__name__} is in the middle of a step")
+        self.held.append((owner, name))
+
+    def check_held(self):
+        """Break if an attribute that is held is left with a value."""
+        for owner, name in self.held:
+            if getattr(owner, name) is not None:
+                raise Break(f"a {type(owner).__name__} is left in the middle of a step")
+
     def undo(self):
         """Gives objects the attributes that they had."""
+        for owner, name in self.held:
+            setattr(owner, name, None)
         for owner, attributes in self.saved:
             set_attributes(owner, attributes)
 
@@ -363,16 +363,16 @@ class Recorder:
             return
         if event == "call":
             self._check_code(frame)
-        elif event == "c_call" and not frame.f_code.co_filename.startswith(_OWN):
-            if not _module_of(frame.f_code.co_filename):
+        elif event == "c_call" and not is_of_package(frame.f_code.co_filename):
+            if not standard_module(frame.f_code.co_filename):
                 self._check_builtin(argument)
 
     def _check_code(self, frame):
         code, caller = frame.f_code, frame.f_back.f_code.co_filename
-        if code in self.codes or code.co_filename.startswith(_OWN):
+        if code in self.codes or is_of_package(code.co_filename):
             return
-        module = _module_of(code.co_filename)
-        if module and (module in _PURE or caller.startswith(_OWN) or _module_of(caller)):
+        module = standard_module(code.co_filename)
+        if module and (module in _PURE or is_of_package(caller) or standard_module(caller)):
             return
         if code.co_filename == "<string>":
             if dataclasses.is_dataclass(frame.f_locals.get("self")) or frame.f_globals["__name__"].startswith("namedtuple_"):
@@ -390,7 +390,7 @@ class Recorder:
                 if name in _BUILTINS_WITH_EFFECTS:
                     raise Break(f"{name}() is called")
                 return
-            if module.startswith(__package__):
+            if is_of_package_module(module):
                 if name in _ENGINE_WITH_EFFECTS:
                     raise Break(f"{name}() is called")
                 return
@@ -403,7 +403,7 @@ class Recorder:
             return
         if isinstance(owner, (_paddle.Tensor, *_NUMBERS, tuple, frozenset, type)) or type(owner).__module__ == "builtins":
             return
-        if type(owner).__module__.startswith(__package__) or type(owner).__module__.split(".")[0] in _PURE:
+        if is_of_package_module(type(owner).__module__) or type(owner).__module__.split(".")[0] in _PURE:
             return
         raise Break(f"{type(owner).__name__}.{name} is called")
 
@@ -412,11 +412,6 @@ def _rewrite():
     from . import _rewrite as module
 
     return module
-
-
-def is_of_package(layer):
-    """Whether the code of a layer is that of this package."""
-    return type(layer).__module__.split(".")[0] == __package__
 
 
 def attributes_of(owner):

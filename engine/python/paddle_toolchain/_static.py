@@ -16,10 +16,10 @@ import weakref
 
 from . import _control, _paddle, _rewrite
 from ._recorder import Break, Miss, Recorder
+from ._sources import is_of_user, is_rewritten
 from .nn.layer import Layer
 
 _lock = threading.RLock()
-_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 MAX_TRACES = 8
 
 
@@ -45,18 +45,23 @@ class Reason:
         return f"{os.path.basename(self.file)}:{self.line}:{self.column + 1}: {self.text}\n    {bare}\n    {caret}"
 
 
-def reason_of(error):
-    """The innermost line of the user that an error comes from."""
-    place = None
+def reason_of(error, function):
+    """The innermost line of the user that an error comes from; that of the function if it comes from its compilation."""
+    place, is_sure = None, False
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        if not code.co_filename.startswith((_OWN, "<")):
+        file = code.co_filename
+        if is_of_user(file) and (is_rewritten(file) or not is_sure):
+            is_sure = is_sure or is_rewritten(file)
             positions = list(code.co_positions())
             at = trace.tb_lasti // 2
             column = positions[at][2] if at < len(positions) else 0
-            place = (code.co_filename, trace.tb_lineno, column or 0)
+            place = (file, trace.tb_lineno, column or 0)
         trace = trace.tb_next
+    code = getattr(function, "__code__", None)
+    if place is None and code is not None:
+        place = (code.co_filename, code.co_firstlineno, 0)
     text = str(error) if isinstance(error, (Break, _paddle.Error)) else f"{type(error).__name__}: {error}"
     return Reason(text.splitlines()[0] if text else type(error).__name__, *(place or ()))
 
@@ -134,6 +139,7 @@ def _trace(function, args, kwargs, symbols, exact):
             rewritten = _rewrite.call(function)
             with recorder.watching():
                 result = rewritten(*args, **kwargs)
+            recorder.check_held()
             outputs = state["outputs"] = _Outputs(recorder)
             state["result"] = outputs.expression(result)
             state["writes"] = []
@@ -178,7 +184,7 @@ class StaticFunction:
     def __init__(self, function, full_graph=False, exact=False):
         functools.update_wrapper(self, function, updated=())
         self._jit_inner, self.full_graph, self.exact = function, full_graph, exact
-        self.entries, self.traces, self.reason = [], 0, None
+        self.entries, self.traces, self.reason, self.segments = [], 0, None, None
         self._shapes, self._varying, self._fixed_sizes = {}, {}, False
         self._bound = weakref.WeakKeyDictionary()
 
@@ -196,15 +202,28 @@ class StaticFunction:
                 if entry is not self.entries[0]:
                     self.entries = [entry, *(each for each in self.entries if each is not entry)]
                 return result
-        if self.reason is not None or _paddle.is_tracing():
+        if self.reason is not None:
+            return self._call_in_segments(args, kwargs)
+        if _paddle.is_tracing():
             return self._jit_inner(*args, **kwargs)
         return self._compiled_call(args, kwargs)
+
+    def _call_in_segments(self, args, kwargs):
+        """Runs the function as Python. What it computes from one value that Python needs to the next is compiled."""
+        if self.segments is None:
+            self.segments = _paddle.Segments(self.exact)
+        if not self.segments.enter():  # within another function that runs in this way, or in a trace
+            return self._jit_inner(*args, **kwargs)
+        try:
+            return self._jit_inner(*args, **kwargs)
+        finally:
+            self.segments.leave()
 
     def _compiled_call(self, args, kwargs):
         try:
             entry = self.trace(args, kwargs)
         except Exception as error:
-            reason = reason_of(error)
+            reason = reason_of(error, self._jit_inner)
             if self.full_graph and isinstance(error, (Break, _paddle.UsageError)):
                 raise JitError(f"{self.__name__}: {reason}") from error
             result = self._jit_inner(*args, **kwargs)  # an error of the function itself comes from here

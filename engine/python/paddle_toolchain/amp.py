@@ -7,7 +7,7 @@
 import contextlib
 import threading
 
-from . import _paddle
+from . import _control, _paddle
 
 _LEVELS = ("O0", "O1", "O2")
 _active = threading.local()
@@ -51,11 +51,12 @@ class GradScaler:
         if not incr_ratio > 1 or not 0 < decr_ratio < 1 or not init_loss_scaling > 0:
             raise _paddle.UsageError("GradScaler: incr_ratio must be above 1, decr_ratio between 0 and 1, "
                                      "init_loss_scaling above 0")
-        self._enabled, self._scale = enable, float(init_loss_scaling)
+        self._enabled = enable
+        # The factor, and updates in a row without and with an overflow; tensors, so that compiled functions read them.
+        self._state = [_paddle.to_tensor(float(init_loss_scaling)), _paddle.to_tensor(0), _paddle.to_tensor(0)]
         self._rule = (incr_ratio, decr_ratio, incr_every_n_steps, decr_every_n_nan_or_inf)
         self._dynamic = use_dynamic_loss_scaling
-        self._good = self._bad = 0
-        self._unscaled = self._overflow = False
+        self._finite = None  # whether the gradients of this step are, once they are unscaled
 
     def is_enable(self):
         """Whether it scales at all."""
@@ -63,38 +64,45 @@ class GradScaler:
 
     def get_scale(self):
         """The factor of the loss."""
-        return self._scale if self._enabled else 1.0
+        return self._state[0].item() if self._enabled else 1.0
 
     def scale(self, loss):
         """The loss times the factor."""
-        return loss * self._scale if self._enabled else loss
+        return loss * self._state[0] if self._enabled else loss
 
     def unscale_(self, optimizer):
         """Divides the gradients of the optimizer's parameters by the factor, for example to clip them."""
-        if not self._enabled or self._unscaled:
+        self._hold()
+        if not self._enabled or self._finite is not None:
             return
         gradients = []
         for parameter in optimizer._parameters:
             if parameter.grad is not None:
-                parameter.grad = parameter.grad / self._scale
+                parameter.grad = parameter.grad / self._state[0]
                 gradients.append(parameter.grad)
-        self._overflow = bool(gradients) and not _paddle.function("all_finite")(gradients)
-        self._unscaled = True
+        self._finite = _paddle.function("all_finite")(gradients) if gradients else _paddle.to_tensor(True)
 
     def step(self, optimizer):
         """The optimizer's step, unless a gradient overflowed."""
         self.unscale_(optimizer)
-        if not self._enabled or not self._overflow:
-            optimizer.step()
+        optimizer.step() if not self._enabled else optimizer._step_if(self._finite)
 
     def update(self):
         """Adapts the factor, after each step."""
         if not self._enabled:
             return
-        self._unscaled = False
+        self._hold()
+        finite, self._finite = self._finite, None
         if self._dynamic:
-            self._scale, self._good, self._bad = _paddle.next_loss_scale(
-                (self._scale, self._good, self._bad), not self._overflow, self._rule)
+            finite = _paddle.to_tensor(True) if finite is None else finite
+            for value, following in zip(self._state, _paddle.next_loss_scale(self._state, finite, self._rule)):
+                value.set_value(following)
+
+    def _hold(self):
+        """In a function that is compiled: between its calls the scaler is in no step."""
+        recorder = _control.recorder()
+        if recorder is not None:
+            recorder.hold(self, "_finite")
 
     def minimize(self, optimizer, loss):
         """`loss.backward()` was called; makes the step and adapts the factor."""
@@ -103,8 +111,10 @@ class GradScaler:
 
     def state_dict(self):
         """The factor and its counters."""
-        return {"scale": self._scale, "good": self._good, "bad": self._bad}
+        scale, good, bad = (each.item() for each in self._state)
+        return {"scale": scale, "good": good, "bad": bad}
 
     def load_state_dict(self, state):
         """Takes what `state_dict` gave."""
-        self._scale, self._good, self._bad = float(state["scale"]), int(state["good"]), int(state["bad"])
+        for value, name in zip(self._state, ("scale", "good", "bad")):
+            value.set_value(state[name])

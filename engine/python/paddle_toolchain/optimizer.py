@@ -35,6 +35,10 @@ class Optimizer:
         """Updates each parameter that has a gradient."""
         self._update.step(self._names, self._parameters, self.get_lr)
 
+    def _step_if(self, condition):
+        """The same if a tensor of one element is true."""
+        self._update.step(self._names, self._parameters, self.get_lr, condition)
+
     def clear_grad(self):
         """Removes the gradients of the parameters."""
         for parameter in self._parameters:
