@@ -50,3 +50,7 @@ add_custom_target(python ALL DEPENDS paddle_python_module ${python_copies} ${pyt
 # Where the extension looks for the engine's modules.
 file(CREATE_LINK ${CMAKE_LIBRARY_OUTPUT_DIRECTORY} ${CMAKE_BINARY_DIR}/python/lib SYMBOLIC)
 set_target_properties(paddle_lapack_module PROPERTIES BUILD_RPATH "$ORIGIN/libs")
+if(TARGET paddle_codegen_module)  # a wheel of its own
+  set_target_properties(paddle_codegen_module PROPERTIES BUILD_RPATH "$ORIGIN/codegen_libs")
+  target_link_options(paddle_codegen_module PRIVATE -Wl,--disable-new-dtags)
+endif()
