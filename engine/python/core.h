@@ -7,6 +7,8 @@
 #define Py_LIMITED_API 0x030B0000
 #include <Python.h>
 
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <exception>
 #include <memory>
@@ -62,6 +64,11 @@ inline void checked(int status) {
 /// Sets an exception of the type and throws PythonError.
 [[noreturn]] void raise(PyObject* type, const std::string& message);
 
+/// Python ends other threads than the main one at the end of the process, by an exception in
+/// functions that take its lock. Keeps such a thread until the process is gone, since destructors
+/// must not touch Python's objects any more.
+[[noreturn]] void wait_for_end();
+
 /// Sets the Python exception for the one that is being handled.
 void set_exception();
 /// The exception classes, added to the module.
@@ -72,6 +79,8 @@ template <class Result, class Body>
 Result guarded(Result failed, Body&& body) {
   try {
     return body();
+  } catch (abi::__forced_unwind&) {
+    wait_for_end();
   } catch (...) {
     set_exception();
     return failed;
@@ -90,7 +99,11 @@ class WithoutLock {
  public:
   explicit WithoutLock(bool active = true) : state_(active ? PyEval_SaveThread() : nullptr) {}
   ~WithoutLock() {
-    if (state_) PyEval_RestoreThread(state_);
+    try {
+      if (state_) PyEval_RestoreThread(state_);
+    } catch (abi::__forced_unwind&) {
+      wait_for_end();
+    }
   }
   WithoutLock(const WithoutLock&) = delete;
   WithoutLock& operator=(const WithoutLock&) = delete;
@@ -102,7 +115,13 @@ class WithoutLock {
 /// Takes Python's lock in a scope, on any thread.
 class WithLock {
  public:
-  WithLock() : state_(PyGILState_Ensure()) {}
+  WithLock() {
+    try {
+      state_ = PyGILState_Ensure();
+    } catch (abi::__forced_unwind&) {
+      wait_for_end();
+    }
+  }
   ~WithLock() { PyGILState_Release(state_); }
   WithLock(const WithLock&) = delete;
   WithLock& operator=(const WithLock&) = delete;

@@ -1,5 +1,7 @@
 // Python's exceptions for the errors of the engine.
 
+#include <unistd.h>
+
 #include <array>
 
 #include "paddle/error.h"
@@ -48,6 +50,10 @@ void set(ErrorCode code, const char* what, const SourceLocation& place,
 }
 
 }  // namespace
+
+void wait_for_end() {
+  while (true) pause();
+}
 
 void raise(PyObject* type, const std::string& message) {
   PyErr_SetString(type, message.c_str());

@@ -30,9 +30,13 @@ def work(number, until):
         optimizer.clear_grad()
         return loss
 
-    compiled = paddle.jit.to_static(step)
+    def with_a_value(x):
+        y = x * 2 if float(x.sum()) > 0 else x * 3
+        return step(y)
+
+    kinds = (step, paddle.jit.to_static(step), paddle.jit.to_static(with_a_value))
     while time.time() < until:
-        (compiled if number % 2 else step)(paddle.randn([number + 2, 8]))
+        kinds[number % 3](paddle.randn([number + 2, 8]))
 
 
 def main():
