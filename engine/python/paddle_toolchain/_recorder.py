@@ -13,7 +13,7 @@ import sys
 import types
 
 from . import _paddle
-from ._sources import is_of_package, is_of_package_module, standard_module
+from ._sources import is_installed, is_of_package, is_of_package_module, standard_module
 from ._syntax import MUTATORS
 from .nn.layer import EPOCH, Layer
 
@@ -51,6 +51,15 @@ class Miss:
 
 def _is_of_library(module):
     return is_of_package_module(module.__name__) or standard_module(getattr(module, "__file__", None) or "<frozen x>")
+
+
+def _is_finder(frame):
+    """Whether an import asks a finder of an installed package where a module is: the frame is one of the finder."""
+    while is_installed(frame.f_code.co_filename):
+        if frame.f_code.co_name == "find_spec":
+            return standard_module(frame.f_back.f_code.co_filename) == "importlib"
+        frame = frame.f_back
+    return False
 
 
 class Recorder:
@@ -364,7 +373,7 @@ class Recorder:
         if event == "call":
             self._check_code(frame)
         elif event == "c_call" and not is_of_package(frame.f_code.co_filename):
-            if not standard_module(frame.f_code.co_filename):
+            if not standard_module(frame.f_code.co_filename) and not _is_finder(frame):
                 self._check_builtin(argument)
 
     def _check_code(self, frame):
@@ -373,6 +382,8 @@ class Recorder:
             return
         module = standard_module(code.co_filename)
         if module and (module in _PURE or is_of_package(caller) or standard_module(caller)):
+            return
+        if _is_finder(frame):
             return
         if code.co_filename == "<string>":
             if dataclasses.is_dataclass(frame.f_locals.get("self")) or frame.f_globals["__name__"].startswith("namedtuple_"):

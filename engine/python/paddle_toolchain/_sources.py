@@ -43,6 +43,12 @@ def standard_module(file):
 
 
 @functools.lru_cache(None)
+def is_installed(file):
+    """Whether a file is one of an installed package."""
+    return os.path.realpath(file).startswith(_INSTALLED)
+
+
+@functools.lru_cache(None)
 def is_rewritten(file):
     """Whether functions of a file are rewritten when they are traced: those of libraries are called as they are."""
     if file.startswith("<frozen"):
