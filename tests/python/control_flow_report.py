@@ -1,7 +1,9 @@
 """Runs control_flow_programs.py compiled and as Python, for this package or PyTorch (PROGRAMS_OF=torch): results and
-gradients are the same, and how many programs are one graph. Prints JSON with the time of a compiled call of each."""
+gradients are the same, and how many programs are one graph. Prints JSON; --speed adds the time of a compiled call of each
+program, --only NAME chooses one. PyTorch compiles with the backend of PROGRAMS_BACKEND, by default inductor."""
 import copy
 import json
+import os
 import sys
 import time
 
@@ -55,7 +57,7 @@ def is_close(a, b):
 def compiled_of(function):
     if TORCH:
         lib._dynamo.reset()
-        return lib.compile(function)
+        return lib.compile(function, backend=BACKEND)
     return lib.jit.to_static(function)
 
 
@@ -65,13 +67,15 @@ def is_one_graph(function, compiled, data):
         return static.reason is None, str(static.reason or "")
     lib._dynamo.reset()
     try:
-        lib.compile(function, fullgraph=True)(argument(data, False))
+        lib.compile(function, backend=BACKEND, fullgraph=True)(argument(data, False))
         return True, ""
     except Exception as error:
         return False, str(error).strip().splitlines()[0]
 
 
 SPEED = "--speed" in sys.argv
+ONLY = {name for option, name in zip(sys.argv, sys.argv[1:]) if option == "--only"}
+BACKEND = os.environ.get("PROGRAMS_BACKEND", "inductor")
 
 
 def seconds_of(function, inputs, recorded=False):
@@ -105,7 +109,8 @@ def check(function, inputs):
 
 
 def main():
-    results = [check(function, inputs) for function, inputs in PROGRAMS]
+    results = [check(function, inputs) for function, inputs in PROGRAMS
+               if not ONLY or getattr(function, "__name__", type(function).__name__) in ONLY]
     full = sum(each["full"] for each in results)
     same = sum(each["same"] for each in results)
     print(json.dumps({"programs": len(results), "same": same, "full": full, "results": results}))
@@ -113,7 +118,7 @@ def main():
     for each in results:
         if not each["same"] or not each["full"]:
             print(f"  {each['name']}: {'' if each['same'] else 'OTHER RESULTS '}{each['reason']}", file=sys.stderr)
-    if TORCH:
+    if TORCH or ONLY:
         return
     assert len(results) == 60 and same == 60 and full >= 57, (same, full)
     for each in results:

@@ -32,7 +32,7 @@ number=0
 for program in "${found[@]}"; do
   number=$((number + 1))
   install_in "$program" "$folder/v$number"
-  for test in tensors layers hooks static segments control_flow; do
+  for test in tensors layers hooks static segments control_flow_report; do
     "$folder/v$number/bin/python" -W error "$root/tests/python/$test.py" > out 2>&1 || fail "$program: $test.py: $(tail -5 out)"
   done
   echo "$("$program" --version): passed"
