@@ -107,8 +107,8 @@ void require_known_sizes(const Tensor& output, const ir::Function& function) {
       fail(ErrorCode::kUsage, "the size of a result that has a gradient depends on values");
 }
 
-/// What the gradient reads of the values that the function computes, which are neither arguments
-/// nor constants nor `late`.
+/// Those values that the gradient reads and the function computes: neither arguments nor constants
+/// nor `late`.
 Values residuals_of(const ir::Function& function, const std::set<const ir::Value*>& late,
                     const Values& gradients) {
   Values out;

@@ -6,7 +6,8 @@
 
 namespace paddle::python {
 
-/// What defers the calls of this thread; null if they compute at once. Calls need Python's lock.
+/// The interpreter that defers the calls of this thread; null if they compute at once. Calls need
+/// Python's lock.
 Interpreter* deferring();
 /// Whether the tensor is the result of a call that is deferred. Its type is known; to read its
 /// value computes it, and what was deferred with it.
