@@ -7,6 +7,7 @@ import os
 import sys
 import time
 
+import control_flow_state_programs  # noqa: F401
 from control_flow_programs import BREAKS, PROGRAMS, TORCH, Module, lib
 
 
@@ -125,7 +126,7 @@ def main():
         expected = BREAKS.get(each["name"])
         assert each["full"] == (expected is None), each
         if expected:
-            assert expected in each["reason"] and "control_flow_programs.py:" in each["reason"], each
+            assert expected in each["reason"] and "_programs.py:" in each["reason"], each
 
 
 if __name__ == "__main__":
