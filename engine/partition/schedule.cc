@@ -193,6 +193,24 @@ JobLists make_job_lists(const PipelineShape& shape) {
   return lists;
 }
 
+namespace {
+
+/// Messages of a stage arrive in the order of sending, so both ends take micro-batches in order.
+std::optional<std::string> find_disorder(const JobLists& lists) {
+  std::map<std::pair<JobKind, int>, int> last;  // micro-batch of a kind of job and its stage
+  for (size_t r = 0; r < lists.size(); ++r)
+    for (const Job& job : lists[r]) {
+      int& before = last.try_emplace({job.kind, job.stage}, 0).first->second;
+      if (before > job.micro_batch)
+        return str("rank ", r, " has the job '", job.text(), "' after that of micro-batch ",
+                   before);
+      before = job.micro_batch;
+    }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<std::string> find_fault(const JobLists& lists, const PipelineShape& shape) {
   std::map<Key, int> count;
   for (size_t r = 0; r < lists.size(); ++r)
@@ -210,7 +228,7 @@ std::optional<std::string> find_fault(const JobLists& lists, const PipelineShape
         if (const Job job{kind, stage, m}; !count.contains(key(job)))
           return str("the job '", job.text(), "' is missing");
   const auto waiting = step_through(lists, shape, [](size_t, const Job&) {});
-  if (waiting.empty()) return std::nullopt;
+  if (waiting.empty()) return find_disorder(lists);
   std::string message = "the ranks wait for each other:";
   for (const auto& [rank, job] : waiting)
     message +=

@@ -48,7 +48,7 @@ using JobLists = std::vector<std::vector<Job>>;  ///< by rank
 /// The jobs of each rank.
 JobLists make_job_lists(const PipelineShape& shape);
 /// A fault of the lists in one line: a job that is missing, duplicated or before what it
-/// needs, or ranks that wait for each other.
+/// needs, ranks that wait for each other, or a stage that takes micro-batches out of order.
 std::optional<std::string> find_fault(const JobLists& lists, const PipelineShape& shape);
 
 /// Times of jobs, in any unit.

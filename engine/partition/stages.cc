@@ -21,6 +21,23 @@ bool has_effect(const Operation& operation) {
   return false;
 }
 
+/// comm.recv of a value, which keeps the location of the operation that computes it.
+Value* append_recv(ir::Function& f, const Value& value, int64_t rank, int64_t tag) {
+  Attrs attrs;
+  attrs.values = {concrete(value.type.shape), value.type.dtype, rank, tag};
+  Operation* const made = f.append(f.body, get_op("comm.recv"), {}, std::move(attrs), {value.type});
+  made->location = value.producer->location;
+  return made->results[0];
+}
+
+void append_send(ir::Function& f, Value* value, int64_t rank, int64_t tag) {
+  Attrs attrs;
+  attrs.values = {rank, tag};
+  Operation* const made = f.append(f.body, get_op("comm.send"), {value}, std::move(attrs),
+                                   {TensorType{DType::kU8, {Dim(0)}}});
+  if (value->producer) made->location = value->producer->location;
+}
+
 }  // namespace
 
 std::unordered_set<const Operation*> ancestors(const Value* value) {
@@ -202,7 +219,30 @@ StageCut::Place StageCut::output_place(size_t output) const {
 
 int StageCut::stage_of_output(size_t output) const { return output_place(output).stage; }
 
-StageFunction StageCut::function(JobKind kind, int stage) const {
+int StageCut::received(int value, const Place& reader, const StageMessages* messages) const {
+  if (!messages) return -1;
+  for (size_t t = 0; t < transfers_.size(); ++t) {
+    const Transfer& transfer = transfers_[t];
+    if (transfer.value == value && transfer.to == reader.stage && transfer.before == reader.kind &&
+        messages->ranks[static_cast<size_t>(transfer.from)] != messages->here)
+      return static_cast<int>(t);
+  }
+  return -1;
+}
+
+std::set<int> StageCut::kept_values(const StageMessages& messages) const {
+  std::set<int> out;
+  for (int stage = 0; stage < stages_; ++stage) {
+    if (messages.ranks[static_cast<size_t>(stage)] != messages.here) continue;
+    for (const JobKind kind : {JobKind::kForward, JobKind::kBackward, JobKind::kWeights})
+      for (const StageFunction::Source& source : function(kind, stage).inputs)
+        if (source.value >= 0 && received(source.value, {stage, kind}, &messages) < 0)
+          out.insert(source.value);
+  }
+  return out;
+}
+
+StageFunction StageCut::function(JobKind kind, int stage, const StageMessages* messages) const {
   StageFunction out;
   const Place here{stage, kind};
   auto f = std::make_unique<ir::Function>(str(function_.name, ".",
@@ -212,6 +252,7 @@ StageFunction StageCut::function(JobKind kind, int stage) const {
                                               stage),
                                           function_.target);
   ir::Copies copies;
+  std::vector<int> received_values;
   std::unordered_map<const Value*, size_t> arguments;
   for (size_t i = 0; i < function_.inputs.size(); ++i) arguments[function_.body.arguments[i]] = i;
   // Makes a value available that the jobs' operations read.
@@ -224,10 +265,17 @@ StageFunction StageCut::function(JobKind kind, int stage) const {
     }
     if (!v->producer) return;  // an argument of a region
     if (place_of(v) && !is_recomputed(v, here)) {
-      if (const auto it = numbers_.find(v); it != numbers_.end()) {
-        copies[v] = f->add_input({ir::PortKind::kValue, str("value.", it->second)}, v->type);
-        out.inputs.push_back({-1, it->second});
+      const auto it = numbers_.find(v);
+      if (it == numbers_.end()) return;
+      if (const int t = received(it->second, here, messages); t >= 0) {
+        const int from = transfers_[static_cast<size_t>(t)].from;
+        copies[v] = append_recv(*f, *v, messages->ranks[static_cast<size_t>(from)],
+                                messages->first_tag + t);
+        received_values.push_back(it->second);
+        return;
       }
+      copies[v] = f->add_input({ir::PortKind::kValue, str("value.", it->second)}, v->type);
+      out.inputs.push_back({-1, it->second});
       return;
     }
     ir::for_each_read(*v->producer, [&](const Value* read) { self(self, read); });
@@ -257,17 +305,24 @@ StageFunction StageCut::function(JobKind kind, int stage) const {
     f->add_output(function_.outputs[i], copies.at(result));
     out.outputs.push_back({static_cast<int>(i), -1});
   }
+  const auto put_out = [&](int n) {
+    if (messages && !messages->kept.contains(n)) return;
+    f->add_output({ir::PortKind::kValue, str("value.", n)},
+                  copies.at(values_[static_cast<size_t>(n)]));
+    out.outputs.push_back({-1, n});
+  };
   for (size_t n = 0; n < values_.size(); ++n)
-    if (*place_of(values_[n]) == here) {
-      f->add_output({ir::PortKind::kValue, str("value.", n)}, copies.at(values_[n]));
-      out.outputs.push_back({-1, static_cast<int>(n)});
-    }
+    if (*place_of(values_[n]) == here) put_out(static_cast<int>(n));
+  for (const int n : received_values) put_out(n);
   for (size_t t = 0; t < transfers_.size(); ++t) {
     const Transfer& transfer = transfers_[t];
-    if (transfer.to == stage && transfer.before == kind) out.takes.push_back(static_cast<int>(t));
-    if (transfer.from == stage && transfer.after == kind) out.sends.push_back(static_cast<int>(t));
+    works = works || (transfer.to == stage && transfer.before == kind);
+    if (!messages || transfer.from != stage || transfer.after != kind) continue;
+    const int64_t to = messages->ranks[static_cast<size_t>(transfer.to)];
+    if (to != messages->here)
+      append_send(*f, copies.at(values_[static_cast<size_t>(transfer.value)]), to,
+                  messages->first_tag + static_cast<int64_t>(t));
   }
-  works = works || !out.takes.empty();
   if (works) out.function = std::move(f);
   return out;
 }

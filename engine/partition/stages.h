@@ -35,6 +35,15 @@ struct Transfer {
   JobKind before = JobKind::kForward;  ///< of the receiver
 };
 
+/// How the jobs of a rank exchange values with other ranks: by comm.send and comm.recv, whose tags
+/// are those of transfers. A tag is used once for each micro-batch, in the order of micro-batches.
+struct StageMessages {
+  std::vector<int64_t> ranks = {};  ///< by stage
+  int64_t here = 0;                 ///< this rank
+  int64_t first_tag = 0;            ///< the i-th transfer has the tag `first_tag + i`
+  std::set<int> kept = {};          ///< values that are passed from job to job of this rank
+};
+
 /// The function of one kind of job in one stage. Ports of the whole function keep their names;
 /// values from and for other jobs are ports "value.N".
 struct StageFunction {
@@ -45,7 +54,6 @@ struct StageFunction {
   };
   std::unique_ptr<ir::Function> function;  ///< null if there is nothing to do
   std::vector<Source> inputs, outputs;
-  std::vector<int> takes, sends;  ///< transfers before and after it
 };
 
 class StageCut {
@@ -59,7 +67,11 @@ class StageCut {
   /// Values between jobs, in the order of the program.
   const std::vector<const ir::Value*>& values() const { return values_; }
   const std::vector<Transfer>& transfers() const { return transfers_; }
-  StageFunction function(JobKind kind, int stage) const;
+  /// With `messages`, values from and for other ranks are messages instead of ports.
+  StageFunction function(JobKind kind, int stage, const StageMessages* messages = nullptr) const;
+  /// The values that jobs of the rank `messages.here` read and get from other jobs of this rank,
+  /// which keep those that they receive.
+  std::set<int> kept_values(const StageMessages& messages) const;
   /// The stage that computes a value; -1 where each stage that reads it does.
   int stage_of(const ir::Value* value) const {
     const Place* const place = place_of(value);
@@ -92,6 +104,8 @@ class StageCut {
                              std::unordered_set<const ir::Value*>& seen);
   const Place* place_of(const ir::Value* value) const;
   Place output_place(size_t output) const;
+  /// The number of the transfer that brings a value to a job from another rank; -1: none does.
+  int received(int value, const Place& reader, const StageMessages* messages) const;
   int value_number(const ir::Value* value);
 
   const ir::Function& function_;

@@ -82,6 +82,14 @@ TEST(Schedule, FaultsAreFound) {
   EXPECT_EQ(fault([](JobLists& l) { std::reverse(l[0].begin(), l[0].end()); }),
             "the ranks wait for each other: rank 0 at 'backward of micro-batch 1 in stage 0', rank "
             "1 at 'forward of micro-batch 0 in stage 1'");
+  // Backward passes in another order than forward passes: no rank waits for ever, but messages of
+  // one tag would be mixed up.
+  const PipelineShape all = shape(Schedule::kForwardThenBackward, 1, 2);
+  JobLists swapped = make_job_lists(all);
+  std::swap(swapped[0][2], swapped[0][3]);
+  EXPECT_EQ(
+      find_fault(swapped, all),
+      "rank 0 has the job 'backward of micro-batch 0 in stage 0' after that of micro-batch 1");
 }
 
 }  // namespace

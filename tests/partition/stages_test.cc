@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "comm/simulation.h"
 #include "partition/stage_update.h"
 #include "runtime/compile.h"
 #include "runtime/execute.h"
@@ -155,6 +156,76 @@ TEST(StageCut, DroppedValuesAreComputedAgain) {
     for (const size_t state : {3u, 4u})
       for (int64_t i = 0; i < inputs[state].size(); ++i)
         EXPECT_EQ(inputs[state].number(i), wanted[state].number(i)) << state << " " << i;
+  }
+}
+
+// The same with the stages on two ranks, whose jobs exchange messages: their text has them, and
+// what no later job of the rank reads is not kept.
+TEST(StageCut, JobsOfTwoRanksExchangeMessages) {
+  runtime::register_backends();
+  const ir::Module module = ir::parse(kStep, "step.ir");
+  const ir::Function& f = *module.functions[0];
+  const auto make_inputs = [&] {
+    std::vector<Array> inputs;
+    for (size_t i = 0; i < f.inputs.size(); ++i)
+      inputs.push_back(drawn(f.body.arguments[i]->type, static_cast<double>(i)));
+    return inputs;
+  };
+  std::vector<Array> wanted = make_inputs();
+  const double loss = runtime::compile(ir::parse(kStep, "step.ir").functions[0], {.exact = true})
+                          ->run(wanted)[0]
+                          .number();
+  const LeafStages leaves = assign_leaves(f, 2);
+  constexpr int64_t kFirstTag = 40;
+  for (const bool split : {false, true}) {
+    std::vector<std::string> texts(2);
+    std::vector<std::vector<Array>> found = {make_inputs(), make_inputs()};
+    std::vector<double> losses(2, 0);
+    comm::simulate(2, [&](const std::shared_ptr<comm::Communicator>& communicator) {
+      const auto rank = static_cast<size_t>(communicator->rank());
+      const StageCut cut(f, leaves, 2, true, split);
+      StageMessages messages{.ranks = {0, 1}, .here = communicator->rank(), .first_tag = kFirstTag};
+      messages.kept = cut.kept_values(messages);
+      std::map<int, Array> values;
+      std::vector<JobKind> kinds = {JobKind::kForward, JobKind::kBackward};
+      if (split) kinds.push_back(JobKind::kWeights);
+      for (const JobKind kind : kinds) {
+        StageFunction part = cut.function(kind, communicator->rank(), &messages);
+        if (!part.function) continue;
+        ir::verify(*part.function);
+        texts[rank] += ir::print(*part.function);
+        const auto executable =
+            runtime::compile(std::shared_ptr<ir::Function>(std::move(part.function)),
+                             {.exact = true}, {4, {.collectives = &communicator->collectives()}});
+        std::vector<Array> arguments;
+        for (const auto& source : part.inputs)
+          arguments.push_back(source.port >= 0 ? found[rank][static_cast<size_t>(source.port)]
+                                               : values.at(source.value));
+        const std::vector<Array>& out = executable->run(arguments);
+        for (size_t i = 0; i < part.outputs.size(); ++i) {
+          if (part.outputs[i].value >= 0) values[part.outputs[i].value] = runtime::copied(out[i]);
+          if (part.outputs[i].port == 0) losses[rank] = out[i].number();
+        }
+      }
+      for (const auto& [value, array] : values) EXPECT_TRUE(messages.kept.contains(value));
+    });
+    EXPECT_EQ(losses[1], loss);
+    for (int64_t i = 0; i < wanted[3].size(); ++i) {
+      EXPECT_EQ(found[0][3].number(i), wanted[3].number(i)) << i;
+      EXPECT_EQ(found[1][4].number(i), wanted[4].number(i)) << i;
+    }
+    // Forward a value, backward its gradient and that of the tied weight.
+    const auto count = [&](size_t rank, const char* operation) {
+      size_t n = 0;
+      for (size_t at = texts[rank].find(operation); at != std::string::npos;
+           at = texts[rank].find(operation, at + 1))
+        ++n;
+      return n;
+    };
+    EXPECT_EQ(count(0, "comm.send("), 1u) << texts[0];
+    EXPECT_EQ(count(0, "comm.recv("), 2u) << texts[0];
+    EXPECT_EQ(count(1, "comm.send("), 2u) << texts[1];
+    EXPECT_EQ(count(1, "comm.recv("), 1u) << texts[1];
   }
 }
 

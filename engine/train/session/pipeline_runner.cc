@@ -8,8 +8,8 @@ namespace {
 using partition::Job;
 using partition::JobKind;
 
-/// A tag that no value of a job has.
-constexpr uint32_t kResultTag = 0xffffffff;
+/// Of the messages that are not operations.
+constexpr uint32_t kResultTag = 0x7fffffff;
 
 Array empty_like(const ir::Value& value) {
   return Array::empty(value.type.dtype, concrete(value.type.shape));
@@ -17,25 +17,10 @@ Array empty_like(const ir::Value& value) {
 
 }  // namespace
 
-void PipelineRunner::run_job(CompiledFunction& c, const Job& job, size_t micro_batch,
-                             JobValues& values) {
+void PipelineRunner::run_job(CompiledFunction& c, const Job& job, JobValues& values) {
   const auto it = c.jobs.find({job.kind, job.stage});
   if (it == c.jobs.end()) return;
   StageJob& own = it->second;
-  const auto& transfers = c.cut->transfers();
-  const int here = context_.rank();
-  const auto tag = [&](int transfer) {
-    constexpr uint32_t kMaxTransfers = 1 << 16;
-    return static_cast<uint32_t>(micro_batch) * kMaxTransfers + static_cast<uint32_t>(transfer);
-  };
-  for (const int t : own.part.takes) {
-    const partition::Transfer& transfer = transfers[static_cast<size_t>(t)];
-    const int from = context_.pipeline_rank(transfer.from);
-    if (from == here) continue;
-    Array& to = values.between[transfer.value] =
-        empty_like(*c.cut->values()[static_cast<size_t>(transfer.value)]);
-    context_.options.communicator->recv(from, tag(t), writable_bytes_of(to));
-  }
   for (size_t i = 0; i < own.inputs.size(); ++i) {
     const auto& source = own.part.inputs[i];
     own.inputs[i] = source.port >= 0 ? c.inputs[static_cast<size_t>(source.port)]
@@ -48,12 +33,6 @@ void PipelineRunner::run_job(CompiledFunction& c, const Job& job, size_t micro_b
       values.between[source.value] = runtime::copied(out[i]);
     else if (c.function->outputs[static_cast<size_t>(source.port)].kind == ir::PortKind::kValue)
       values.results[source.port] = runtime::copied(out[i]);
-  }
-  for (const int t : own.part.sends) {
-    const partition::Transfer& transfer = transfers[static_cast<size_t>(t)];
-    const int to = context_.pipeline_rank(transfer.to);
-    if (to != here)
-      context_.options.communicator->isend(to, tag(t), bytes_of(values.between.at(transfer.value)));
   }
 }
 
@@ -92,7 +71,7 @@ double PipelineRunner::train(std::span<const std::vector<Array>> micro_batches,
     const auto m = static_cast<size_t>(job.micro_batch);
     executor_.fill_inputs(*parts[m], micro_batches[m], numbers, weights[m],
                           context_.random_counter(numbers, m));
-    run_job(*parts[m], job, m, values[m]);
+    run_job(*parts[m], job, values[m]);
     if (const auto loss = values[m].results.find(0); loss != values[m].results.end())
       losses[m] = loss->second.number();
     if (--jobs_left[m] == 0) values[m] = {};
@@ -109,7 +88,7 @@ std::vector<Array> PipelineRunner::run_forward(CompiledFunction& c) {
   JobValues values;
   const int ranks = context_.pipeline_ranks();
   for (int stage = context_.pipeline_position(); stage < context_.stages(); stage += ranks)
-    run_job(c, {JobKind::kForward, stage, 0}, 0, values);
+    run_job(c, {JobKind::kForward, stage, 0}, values);
   std::vector<Array> out;
   for (size_t i = 0; i < c.function->outputs.size(); ++i) {
     if (c.function->outputs[i].kind != ir::PortKind::kValue) continue;

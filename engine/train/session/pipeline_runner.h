@@ -25,9 +25,8 @@ class PipelineRunner {
   struct JobValues {
     std::map<int, Array> between, results;
   };
-  /// Runs a job, with its messages.
-  void run_job(CompiledFunction& c, const partition::Job& job, size_t micro_batch,
-               JobValues& values);
+  /// Runs a job of a micro-batch, with its messages.
+  void run_job(CompiledFunction& c, const partition::Job& job, JobValues& values);
   /// Gives the result of the rank with this stage to all ranks of the axis.
   void share_result(int stage, Array& result);
 

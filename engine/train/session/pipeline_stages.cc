@@ -12,20 +12,13 @@ namespace {
 
 using partition::JobKind;
 
-/// Adds what a job sends: in its collectives, and to other stages.
-void add_traffic(const ir::Function& function, const partition::StageCut& cut,
-                 const std::vector<int>& sends,
-                 std::map<std::string, partition::Traffic>& traffic) {
-  for (const auto& [name, more] : partition::communication(function)) {
-    traffic[name].calls += more.calls;
-    traffic[name].bytes += more.bytes;
-  }
-  for (const int t : sends) {
-    const int value = cut.transfers()[static_cast<size_t>(t)].value;
-    traffic["comm.send"].calls += 1;
-    traffic["comm.send"].bytes +=
-        static_cast<uint64_t>(partition::bytes_of(*cut.values()[static_cast<size_t>(value)]));
-  }
+/// The tag of the first message of a function for micro-batches of this many rows. Those of a step
+/// differ by one row at most, so functions for odd and for even numbers have tags of their own.
+int64_t first_tag(const CompiledFunction& c, size_t transfers) {
+  constexpr size_t kMaxTransfers = 1 << 15;
+  ensure(transfers <= kMaxTransfers, "a pipeline with ", transfers, " values between its stages");
+  const int64_t rows = c.shapes.empty() || c.shapes[0].empty() ? 0 : c.shapes[0][0];
+  return rows % 2 * static_cast<int64_t>(kMaxTransfers);
 }
 
 }  // namespace
@@ -82,11 +75,15 @@ void PipelineStages::cut(CompiledFunction& c) {
       stages.readers[name].insert(readers.begin(), readers.end());
     shards_.set_owners(std::move(stages));
   }
-  c.jobs = compile_jobs(*c.cut, true);
+  c.jobs = compile_jobs(*c.cut, true, first_tag(c, c.cut->transfers().size()));
   if (!training) return;
   std::map<std::string, partition::Traffic> traffic;
   for (const auto& [key, job] : c.jobs)
-    add_traffic(job.executable->function(), *c.cut, job.part.sends, traffic);
+    for (const auto& [name, more] : partition::communication(job.executable->function())) {
+      if (name == "comm.recv") continue;  // counted where it is sent
+      traffic[name].calls += more.calls;
+      traffic[name].bytes += more.bytes;
+    }
   communication_text_ =
       str("rank ", context_.rank(), " sends in each micro-batch: ", partition::text(traffic));
 }
@@ -96,13 +93,18 @@ partition::PipelineShape PipelineStages::shape() const {
           static_cast<int>(context_.options.accumulate)};
 }
 
-StageJobs PipelineStages::compile_jobs(const partition::StageCut& cut, bool observes) const {
+StageJobs PipelineStages::compile_jobs(const partition::StageCut& cut, bool observes,
+                                       int64_t first_tag) const {
   StageJobs jobs;
   const int ranks = context_.pipeline_ranks();
+  partition::StageMessages messages{.here = context_.rank(), .first_tag = first_tag};
+  for (int stage = 0; stage < context_.stages(); ++stage)
+    messages.ranks.push_back(context_.pipeline_rank(stage));
+  messages.kept = cut.kept_values(messages);
   for (int stage = context_.pipeline_position(); stage < context_.stages(); stage += ranks)
     for (const JobKind kind : {JobKind::kForward, JobKind::kBackward, JobKind::kWeights}) {
       StageJob job;
-      job.part = cut.function(kind, stage);
+      job.part = cut.function(kind, stage, &messages);
       if (!job.part.function) continue;
       job.inputs.resize(job.part.inputs.size());
       runtime::ExecutableOptions options{context_.options.max_plans,

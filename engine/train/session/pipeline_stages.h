@@ -40,8 +40,10 @@ class PipelineStages {
   Cost cost(const partition::StageCut& cut, StageJobs& jobs, bool training) const;
   /// This rank's part of an update from accumulated gradients.
   void take_update(CompiledFunction& c) const;
-  /// The jobs of this rank's stages. `observes`: they are the ones that will run.
-  StageJobs compile_jobs(const partition::StageCut& cut, bool observes) const;
+  /// The jobs of this rank's stages. `observes`: they are the ones that will run. `first_tag`: of
+  /// their messages.
+  StageJobs compile_jobs(const partition::StageCut& cut, bool observes,
+                         int64_t first_tag = 0) const;
   /// The values that the stages compute again; sets the line of `recompute_summary`.
   std::unordered_set<const ir::Value*> dropped_values(ir::Function& function);
   /// For each rank of the axis, how many of its layers it computes again to stay within the budget.

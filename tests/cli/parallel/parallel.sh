@@ -182,6 +182,21 @@ same_files deep.real deep.data
 run net.pipe "$train" "$folder/net.yaml" parallel.pipeline=2 parallel.micro_batches=2 data.drop_last=true --simulate 2
 run net.parts "$train" "$folder/net.yaml" train.accumulate=2 data.drop_last=true
 same_losses 1e-10 "$folder/net.parts" "$folder/net.pipe"
+# Micro-batches of two sizes: 16 samples are 5, 5 and 6, the 14 of the last batch 4, 5 and 5.
+run thirds.parts "$train" "$folder/net.yaml" train.accumulate=3
+for schedule in 1f1b zero_bubble; do
+  run "thirds.$schedule" "$train" "$folder/net.yaml" parallel.pipeline=2 parallel.micro_batches=3 parallel.schedule=$schedule --simulate 2
+  same_files thirds.parts "thirds.$schedule"
+done
+run thirds.data "$launch" -n 4 paddle-train "$folder/net.yaml" parallel.pipeline=2 parallel.data=2 parallel.micro_batches=3
+same_losses 1e-10 "$folder/thirds.parts" "$folder/thirds.data"
+# Stages exchange values by operations.
+run messages "$train" "$folder/gpt.yaml" "${deep[@]}" train.steps=1 parallel.pipeline=2 parallel.micro_batches=4 --simulate 2 --dump-ir "$folder/messages.ir"
+for rank in . rank1; do
+  for operation in comm.send comm.recv; do
+    grep -qE "$operation\(.*rank = [01]" "$folder/messages.ir/$rank"/accumulate.*.txt || fail "no $operation in the dump of $rank"
+  done
+done
 "$train" "$folder/gpt.yaml" "${deep[@]}" parallel.pipeline=2 parallel.micro_batches=4 --simulate 2 --dry-run --output "$folder/dry" > "$folder/out"
 grep -qF "stage 1 on rank 1" "$folder/out" || fail "a dry run does not show the stages"
 grep -qF "ranks wait for 25%" "$folder/out" || fail "a dry run does not show the idle time"
