@@ -65,6 +65,12 @@ void check_runs_language_models(Device device) {
            ", which language models need");
 }
 
+void check_runs_ranks(Device device) {
+  if (!has_kernel(get_op("comm.all_reduce"), {.device = device}))
+    fail(ErrorCode::kUsage, "--device: ", device.text(),
+         " has no kernel of comm.all_reduce, which runs of several ranks need");
+}
+
 void report_graphs() {
   const runtime::GraphReport report = runtime::all_graphs();
   if (report.graphs == 0) return;

@@ -25,6 +25,8 @@ Device open_device_in_children(const DeviceOptions& options);
 void report_host_fallbacks();
 /// kUsage if the device lacks the kernels that language models spend their time in.
 void check_runs_language_models(Device device);
+/// kUsage if the device lacks the kernels that several ranks exchange tensors with.
+void check_runs_ranks(Device device);
 /// A line that tells how many instructions were queued as recorded work, if any were.
 void report_graphs();
 

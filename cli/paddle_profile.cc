@@ -181,8 +181,8 @@ profile::Measurement measure_training(const std::string& path, const ProfileOpti
                               ? config.threads
                               : std::max(1, available_cores() / membership.local_size));
   config.compile.target.device = cli::open_device(options.device);
-  if (!config.compile.target.device.is_cpu() && (membership.size > 1 || options.simulated > 1))
-    fail(ErrorCode::kUsage, "--device: runs of several ranks are on the cpu");
+  if (membership.size > 1 || options.simulated > 1)
+    cli::check_runs_ranks(config.compile.target.device);
   const StepRange range = parse_steps(options.steps);
   profile::Measurement m;
   m.subject = config.name;

@@ -490,8 +490,11 @@ int run_train(int argc, char** argv) {
   const auto transport = join_run(membership, config.parallel.transport);
   if (wrong) std::rethrow_exception(wrong);
   config.compile.target.device = cli::open_device(device);
-  if (!config.compile.target.device.is_cpu() && (membership.size > 1 || simulated > 1))
-    fail(ErrorCode::kUsage, "--device: runs of several ranks are on the cpu");
+  if (membership.size > 1 || simulated > 1) cli::check_runs_ranks(config.compile.target.device);
+  if (simulated > 1 && !config.parallel.transport.name.empty())
+    fail(ErrorCode::kUsage,
+         "--simulate: parallel.transport is for ranks that are processes; leave "
+         "one of them out");
   // paddle-launch shows what rank 0 writes and keeps the rest; others show all ranks at once.
   const bool is_shown = membership.source.empty() || membership.rank == 0;
   if (is_shown)

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/thread_scope.h"
 
 namespace paddle::mirror {
 
@@ -68,6 +69,7 @@ class Runner {
   /// Arguments that were valid when the kernel was prepared are invalid because of the data, so
   /// kUsage becomes kData.
   static std::optional<Error> run(const Stream::Work& work) {
+    const ThreadScope threads(work.threads);
     try {
       work.run();
       return std::nullopt;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/parallel.h"
 #include "tensor/device_counts.h"
 
 namespace paddle::mirror {
@@ -77,6 +78,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     std::function<void()> run;  ///< null: only waits
     Event after;                ///< to be reached first
     std::string location;
+    int threads = thread_count();  ///< of the thread that queues it, which kernels divide sums by
   };
   /// The same for calls on this stream; any thread. The lock is held.
   void reject_in_capture(const char* call);

@@ -17,21 +17,21 @@ Session::Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields
       pipeline_(context_, compiler_, executor_),
       analysis_(context_, compiler_),
       replay_(context_, compiler_, executor_, shards_, tables_) {
+  runtime::register_backends();
   store.seed = context_.options.seed;
   // A minimizer sums up gradients in every case, and accumulates nothing else.
   if (context_.step->minimizer()) context_.options.accumulate = 1;
   for (const NamedOptimizer& each : context_.step->definition().optimizers)
     if (!each.name.empty()) losses_.push_back(0);
   if (comm::Communicator* const communicator = context_.options.communicator.get()) {
-    // Ranks that share a device wait for each other in its queue.
-    if (communicator->size() > 1 && !context_.options.compile.target.device.is_cpu())
-      fail(ErrorCode::kUsage, "runs of several ranks are on the cpu, not on ",
-           context_.options.compile.target.device.text());
+    const TargetInfo& target = context_.options.compile.target;
+    if (communicator->size() > 1 && !has_kernel(get_op("comm.all_reduce"), target))
+      fail(ErrorCode::kUsage, target.device.text(),
+           " has no kernel of comm.all_reduce, which runs of several ranks need");
     auto& collectives = communicator->collectives();
     collectives.use(context_.options.collective_form);
     collectives.overlap(context_.options.overlap.value_or(communicator->can_overlap()));
   }
-  runtime::register_backends();
 }
 
 Session::~Session() {

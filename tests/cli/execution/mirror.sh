@@ -130,5 +130,20 @@ done
 expect 2 "unknown device 'gpu', expected one of cpu, mirror" "$train" "${lenet[@]}" --device gpu --output "$folder/none"
 expect 2 "there is no device 'mirror:7'" "$infer" "$folder/lenet-cpu/model" "$folder/x.npz" --device mirror:7
 expect 2 "compile.graphs: the device cpu cannot record work; expected auto or off" "$train" "${lenet[@]}" compile.graphs=on --output "$folder/none"
-expect 2 "--device: runs of several ranks are on the cpu" "$train" "${gpt[@]}" parallel.data=2 --simulate 2 --device mirror --output "$folder/none"
+
+# Several ranks on the device, simulated and as processes, whatever they share: the bits of the CPU.
+ranks=("${gpt[@]}" parallel.data=2 parallel.bucket=16KiB parallel.overlap=always)
+for layout in "parallel.tensor=1" "parallel.sharding=3" "parallel.pipeline=2 parallel.micro_batches=2"; do
+  read -ra sizes <<< "$layout"
+  count=$([[ "$layout" == *pipeline* ]] && echo 4 || echo 2)
+  for device in cpu mirror; do
+    ok "$train" "${ranks[@]}" "${sizes[@]}" --simulate "$count" --device "$device" --output "$folder/ranks-$device" --overwrite
+  done
+  for file in model optimizer; do
+    cmp "$folder"/ranks-{cpu,mirror}/checkpoints/latest/$file.safetensors || fail "$layout on mirror: other bits in $file"
+  done
+done
+ok "$bin/paddle-launch" -n 2 paddle-train "${ranks[@]}" --device mirror --output "$folder/processes"
+ok "$train" "${ranks[@]}" --simulate 2 --output "$folder/threads"
+cmp "$folder"/{threads,processes}/checkpoints/latest/model.safetensors || fail "processes on mirror: other bits"
 finish

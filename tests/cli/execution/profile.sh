@@ -212,8 +212,7 @@ for r in rows:
     assert r["device"] == ("cpu" if r["implementation"].startswith("host:") else main), r
 P
 done
-expect 2 "runs of several ranks are on the cpu" "$profile" configs/quickstart/digits.yaml -o "$folder/x" --device mirror \
-  --simulate 2 parallel.data=2
+ok "$profile" configs/quickstart/digits.yaml -o "$folder/ranks-mirror" --device mirror --steps 1:3 --simulate 2 parallel.data=2
 
 # A language model: the prompt and the generated tokens are the samples of a step.
 ok "$profile" tests/llm/data/llama -o "$folder/language-mirror" --steps 1:2 --prompt 24 --generate 3 --device mirror
