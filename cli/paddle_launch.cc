@@ -2,6 +2,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <initializer_list>
 
 #include <nlohmann/json.hpp>
 
@@ -88,6 +90,24 @@ void print_emitted(const std::string& form, launch::EmittedRun& run,
   cli::print(form == "slurm" ? launch::slurm_script(run) : launch::kubernetes_objects(run));
 }
 
+/// kUsage if one of the options was given.
+void reject_options(std::initializer_list<const cli::Option*> options, const std::string& why) {
+  for (const cli::Option* option : options)
+    if (!option->empty()) fail(ErrorCode::kUsage, option->get_name(), " has no effect ", why);
+}
+
+/// kUsage unless a program that runs ranks as threads is a part of the command.
+void check_simulates(const std::vector<std::string>& command) {
+  for (size_t i = 0; i < command.size(); ++i) {
+    const std::string name = std::filesystem::path(command[i]).filename().string();
+    const std::string next = i + 1 < command.size() ? command[i + 1] : "";
+    const std::string tool = name == "paddle" ? "paddle-" + next : name;
+    if (tool == "paddle-train" || tool == "paddle-profile" || tool == "paddle-eval") return;
+  }
+  fail(ErrorCode::kUsage, "--simulate: '", command[0],
+       "' cannot run ranks in one process; paddle-train, paddle-profile and paddle-eval can");
+}
+
 int run_launch(int argc, char** argv) {
   cli::App app{"Starts a command on N ranks, which share the work as its config says."};
   app.footer("Example: paddle-launch -n 4 paddle-train config.yaml parallel.data=4");
@@ -120,25 +140,32 @@ int run_launch(int argc, char** argv) {
                      "servers of tables to start, next to the ranks: the same command, which the "
                      "environment tells what it is; those that are killed are started again")
           ->check(cli::in_range(1, comm::kMaxRanks));
-  app.add_option("--restarts", options.restarts,
-                 "how often a run that has lost a rank continues from its last checkpoint")
-      ->check(cli::in_range(0, 1000));
-  app.add_option("--logs", options.logs, "folder for rank-N.log, what each rank writes");
-  app.add_option("--dead-after", dead_after,
-                 "time after which a rank that is stopped or silent counts as lost: 10, 30s, 1m")
-      ->check(cli::duration(0.1, kDay));
-  app.add_option("--timeout", timeout, "longest wait of a rank for another one: 1800, 30m, 2h")
-      ->check(cli::duration(1, 365 * kDay));
-  app.add_option("--join-timeout", join_timeout,
-                 "time limit for all launchers and ranks to connect")
-      ->check(cli::duration(1, kDay));
+  cli::Option* const restarts =
+      app.add_option("--restarts", options.restarts,
+                     "how often a run that has lost a rank continues from its last checkpoint")
+          ->check(cli::in_range(0, 1000));
+  cli::Option* const logs =
+      app.add_option("--logs", options.logs, "folder for rank-N.log, what each rank writes");
+  cli::Option* const dead =
+      app.add_option("--dead-after", dead_after,
+                     "time after which a rank that is stopped or silent counts as lost: 10, 30s, "
+                     "1m")
+          ->check(cli::duration(0.1, kDay));
+  cli::Option* const longest =
+      app.add_option("--timeout", timeout, "longest wait of a rank for another one: 1800, 30m, 2h")
+          ->check(cli::duration(1, 365 * kDay));
+  cli::Option* const joining = app.add_option("--join-timeout", join_timeout,
+                                              "time limit for all launchers and ranks to connect")
+                                   ->check(cli::duration(1, kDay));
   app.add_flag("--check", check,
                "no command: compare the versions of the ranks and measure their connections");
   app.add_option("--emit", emit,
                  "start nothing: print the run with its servers for another launcher")
       ->check(cli::one_of({"kubernetes", "slurm"}));
-  app.add_option("--name", emitted.name, "with --emit: of the objects and the job (paddle)");
-  app.add_option("--image", emitted.image, "with --emit kubernetes: the container image (paddle)");
+  cli::Option* const name =
+      app.add_option("--name", emitted.name, "with --emit: of the objects and the job (paddle)");
+  cli::Option* const image = app.add_option("--image", emitted.image,
+                                            "with --emit kubernetes: the container image (paddle)");
   app.add_flag("--simulate", simulate,
                "run the ranks in one process: the command gets the option --simulate N")
       ->excludes(nodes);
@@ -166,7 +193,11 @@ int run_launch(int argc, char** argv) {
     options.hosts = launch::parse_hosts(hosts);
   else if (ranks->empty())
     fail(ErrorCode::kUsage, "-n says how many processes to start, or --hosts on which machines");
+  if (emit.empty()) reject_options({name, image}, "without --emit");
+  if (emit == "slurm") reject_options({image}, "with --emit slurm");
+  if (nodes->empty()) reject_options({node}, "without --nodes");
   if (!emit.empty()) {
+    reject_options({nodes, rendezvous, restarts, logs, dead, longest, joining}, "with --emit");
     print_emitted(emit, emitted, options);
     return 0;
   }
@@ -174,6 +205,8 @@ int run_launch(int argc, char** argv) {
     if (check || !hosts.empty())
       fail(ErrorCode::kUsage,
            "--simulate runs a command on this machine, without --check or --hosts");
+    reject_options({rendezvous, longest, joining}, "with --simulate: no rank is a process");
+    check_simulates(options.command);
     options.command.insert(options.command.end(), {"--simulate", str(options.ranks)});
     if (options.servers > 0)
       options.command.insert(options.command.end(), {"--servers", str(options.servers)});

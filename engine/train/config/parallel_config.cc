@@ -11,9 +11,7 @@
 
 namespace paddle::train {
 
-using config::Schema;
 using config::Section;
-using config::Spec;
 
 partition::Mesh ParallelConfig::mesh() const {
   std::vector<partition::MeshAxis> axes = {{"data", static_cast<int>(data)},
@@ -39,7 +37,8 @@ void read_pipeline(const Section& section, ParallelConfig& parallel,
                         "the schedule is ",
                         section.text("schedule")),
                     section.location("chunks"));
-  if (parallel.pipeline == 1 && (interleaved || section.has("chunks")))
+  const bool is_default = parallel.schedule == ParallelConfig().schedule;
+  if (parallel.pipeline == 1 && (!is_default || section.has("chunks")))
     diagnostics.add(ErrorCode::kConfig, "parallel.schedule orders a pipeline, whose size is 1",
                     section.location("schedule"));
 }
@@ -111,6 +110,28 @@ void read_rules(const Section& section, ParallelConfig& parallel,
   }
 }
 
+/// Keys that have no effect on one rank.
+void check_has_ranks(const Section& section, const ParallelConfig& parallel,
+                     config::Diagnostics& diagnostics) {
+  const ParallelConfig defaults;
+  if (parallel.sharding > 0 && parallel.data == 1)
+    diagnostics.add(ErrorCode::kConfig,
+                    "parallel.sharding shards over 'data', whose size is 1: set it to 0",
+                    section.location("sharding"));
+  if (parallel.ranks() > 1) return;
+  const auto check = [&](const char* key, bool is_stated, const std::string& without) {
+    if (is_stated)
+      diagnostics.add(ErrorCode::kConfig,
+                      str("parallel.", key, " has no effect on one rank: ", without),
+                      section.location(key));
+  };
+  check("bucket", parallel.bucket_bytes != defaults.bucket_bytes,
+        "leave it out, or set it to 4 MiB");
+  check("overlap", parallel.overlap != defaults.overlap, "set it to auto");
+  check("collectives", parallel.collectives != defaults.collectives, "set it to tree");
+  check("transport", !parallel.transport.name.empty(), "leave it out, or set it to null");
+}
+
 }  // namespace
 
 int64_t micro_batches(const ParallelConfig& parallel, int64_t accumulate, int64_t batch,
@@ -175,6 +196,7 @@ ParallelConfig read_parallel(const Section& section, const SourceLocation& where
   if (!parallel.place.empty() && parallel.tensor == 1)
     diagnostics.add(ErrorCode::kConfig, "parallel.place splits over 'tensor', whose size is 1",
                     section.location("place"));
+  check_has_ranks(section, parallel, diagnostics);
   return parallel;
 }
 

@@ -132,6 +132,19 @@ expect 2 "-n says how many" "$launch" true
 expect 2 "RANK is 3, WORLD_SIZE 2" env RANK=3 WORLD_SIZE=2 "$train" "$folder/net.yaml"
 expect 7 "waited 1 seconds at" "$launch" --nodes 2 --rendezvous 127.0.0.1:0 --join-timeout 1 -n 1 true
 expect 7 "has waited 1 seconds for rank 0" env RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=1 PADDLE_JOIN_TIMEOUT=1 "$train" "$folder/net.yaml"
+expect 2 "--node-rank has no effect without --nodes" "$launch" -n 1 --node-rank 0 true
+expect 2 "--name has no effect without --emit" "$launch" -n 2 --name one true
+expect 2 "--image has no effect with --emit slurm" "$launch" -n 2 --servers 1 --emit slurm --image one true
+expect 2 "--restarts has no effect with --emit" "$launch" -n 2 --servers 1 --emit slurm --restarts 2 true
+expect 2 "--timeout has no effect with --simulate: no rank is a process" "$launch" -n 2 --simulate --timeout 5 "$train" "$folder/net.yaml"
+expect 2 "--simulate: 'sh' cannot run ranks in one process" "$launch" -n 2 --simulate sh -c true
+expect 2 "--restart" "$launch" -n 2 --restart 3 "$train" "$folder/net.yaml"
+expect 2 "--restarts" "$launch" -n 2 "$train" "$folder/net.yaml" --restarts 3
+expect 3 "unknown key 'dta' in 'parallel'" "$launch" -n 2 "$train" "$folder/net.yaml" parallel.dta=2
+expect 2 "--simulate: parallel.transport is for ranks that are processes" "$train" "$folder/net.yaml" --simulate 2 parallel.transport=tcp --output "$folder/bad"
+[[ ! -e "$folder/bad" ]] || fail "a rejected run left a folder"
+"$launch" -n 2 --simulate paddle-train "$folder/net.yaml" --output "$folder/threads" > "$folder/out" 2> "$folder/error" || fail "launch --simulate"
+same threads
 python3 -c "import socket, time
 s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()
 print(s.getsockname()[1], flush=True); time.sleep(30)" > "$folder/taken" &

@@ -281,6 +281,11 @@ expect 3 "the step has no operation 'inv'" "$train" "$folder/gpt.yaml" 'parallel
 [[ ! -e "$folder/bad" ]] || fail "a rejected run left a folder: $(ls -A "$folder/bad")"
 expect 3 "can be cut into at most" "$train" "$folder/gpt.yaml" data.batch_size=50 parallel.pipeline=50 --simulate 50 --output "$folder/bad"
 expect 3 "did you mean '1f1b'" "$train" "$folder/gpt.yaml" parallel.pipeline=2 parallel.schedule=1f1 --simulate 2 --output "$folder/bad"
+expect 3 "parallel.sharding shards over 'data', whose size is 1" "$train" "$folder/gpt.yaml" parallel.tensor=2 parallel.sharding=1 --simulate 2 --output "$folder/bad"
+expect 3 "parallel.schedule orders a pipeline, whose size is 1" "$train" "$folder/gpt.yaml" parallel.data=2 parallel.schedule=zero_bubble --simulate 2 --output "$folder/bad"
+for key in "bucket=1 MiB" overlap=always collectives=ring transport=tcp; do
+  expect 3 "parallel.${key%=*} has no effect on one rank" "$train" "$folder/gpt.yaml" "parallel.$key" --output "$folder/bad"
+done
 expect 3 "whose size is 1" "$train" "$folder/gpt.yaml" parallel.sequence=true --output "$folder/bad"
 expect 3 "no layer matches none.*" "$train" "$folder/gpt.yaml" 'parallel.recompute={layers: ["none.*"]}' --output "$folder/bad"
 expect 3 "expected an amount of memory such as 8 GiB, found 'much'" "$train" "$folder/gpt.yaml" 'parallel.recompute={budget: much}' --output "$folder/bad"
