@@ -83,6 +83,7 @@ void read_buckets(const Section& section, ParallelConfig& parallel,
         section.location("bucket"));
   const std::string overlap = section.text("overlap");
   if (overlap != "auto") parallel.overlap = overlap == "always";
+  parallel.sums_each = section.text("reduce") == "each";
   if (section.text("collectives") == "ring") parallel.collectives = comm::CollectiveForm::kRing;
   if (!section.has("transport")) return;
   parallel.transport = config::read_choice(comm::transport_kinds(), section.at("transport"),
@@ -127,6 +128,7 @@ void check_has_ranks(const Section& section, const ParallelConfig& parallel,
   };
   check("bucket", parallel.bucket_bytes != defaults.bucket_bytes,
         "leave it out, or set it to 4 MiB");
+  check("reduce", parallel.sums_each, "set it to update");
   check("overlap", parallel.overlap != defaults.overlap, "set it to auto");
   check("collectives", parallel.collectives != defaults.collectives, "set it to tree");
   check("transport", !parallel.transport.name.empty(), "leave it out, or set it to null");

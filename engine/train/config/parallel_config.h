@@ -29,6 +29,7 @@ struct ParallelConfig {
   std::optional<passes::RecomputeOptions> recompute;
   uint64_t recompute_budget = 0;
   int64_t bucket_bytes = 4 << 20;  ///< of gradients that ranks sum together
+  bool sums_each = false;          ///< gradients in each micro-batch, not only in the update
   std::optional<bool> overlap;     ///< see SessionOptions
   comm::CollectiveForm collectives = comm::CollectiveForm::kTree;
   KindChoice transport;  ///< that ranks exchange messages by (transport_kinds); "": the standard

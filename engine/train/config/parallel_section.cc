@@ -61,6 +61,11 @@ Schema parallel_schema() {
                       .fallback("4 MiB")
                       .doc("gradients that the ranks of data sum together; a full bucket is summed "
                            "while the backward pass continues"));
+  s.add("reduce",
+        Spec::word({"update", "each"})
+            .fallback("update")
+            .doc("when ranks sum the gradients of micro-batches: once for an update, or in each "
+                 "micro-batch, as they do with sharding 2 and 3"));
   s.add("overlap",
         Spec::word({"auto", "always", "never"})
             .fallback("auto")

@@ -196,6 +196,7 @@ MemoryPlan Trainer::Impl::prepare() {
   options.sharding = static_cast<int>(config_.parallel.sharding);
   options.bucket_bytes = config_.parallel.bucket_bytes;
   options.overlap = config_.parallel.overlap;
+  options.sums_each = config_.parallel.sums_each;
   options.collective_form = config_.parallel.collectives;
   options.communicator = communicator_;
   options.tables = table_opening(config_);

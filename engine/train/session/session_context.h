@@ -61,6 +61,7 @@ struct SessionOptions {
   bool sequence = false;  ///< the axis `tensor` splits the sequence where it splits nothing else
   int sharding = 0;       ///< stage: 1 optimizer states, 2 sums of gradients too, 3 parameters too
   int64_t bucket_bytes = 4 << 20;  ///< of gradients that ranks sum together
+  bool sums_each = false;          ///< gradients in each micro-batch, not only in the update
   /// Whether full buckets are summed in a thread of their own; nothing: where that leaves time.
   std::optional<bool> overlap;
   comm::CollectiveForm collective_form = comm::CollectiveForm::kTree;

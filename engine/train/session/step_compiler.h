@@ -11,6 +11,7 @@
 #include "base/recent_list.h"
 #include "ir/module.h"
 #include "ir/tracer.h"
+#include "partition/delayed_sums.h"
 #include "program/parameter_binding.h"
 #include "train/session/compiled_function.h"
 #include "train/session/pipeline_stages.h"
@@ -93,7 +94,7 @@ class StepCompiler {
   const ir::Module& module() const { return module_; }
   /// See Session.
   const std::string& recompute_summary() const;
-  const std::string& communication_summary() const;
+  std::string communication_summary() const;
 
  private:
   /// The inputs of a function, in the order that `connect` expects, and its random state.
@@ -103,6 +104,10 @@ class StepCompiler {
   std::vector<PortRole> input_roles(StepFunction kind) const;
   /// Replaces the function by this rank's part of it.
   void partition(CompiledFunction& c);
+  /// Whether gradients of micro-batches are summed over ranks by the update only.
+  bool delays_sums() const;
+  /// Takes these sums out of a function of gradients, or puts them into that of their update.
+  void delay_sums(StepFunction kind, ir::Function& function);
   /// Whether the fields of a partitioned function are split by rows, each rank having adjacent
   /// ones.
   bool splits_rows(const CompiledFunction& c) const;
@@ -130,7 +135,8 @@ class StepCompiler {
   int64_t traces_ = 0;
   std::vector<partition::Gathered> gathered_;
   bool recompute_chosen_ = false, has_local_rows_only_ = false;
-  std::string recompute_text_, communication_text_;
+  std::string recompute_text_, communication_text_, update_text_;
+  std::map<size_t, partition::DelayedSums> delayed_sums_;  ///< by phase
 };
 
 }  // namespace paddle::train

@@ -37,8 +37,9 @@ const std::string& StepCompiler::recompute_summary() const {
   return context_.is_pipelined() ? stages_.recompute_summary() : recompute_text_;
 }
 
-const std::string& StepCompiler::communication_summary() const {
-  return context_.is_pipelined() ? stages_.communication_summary() : communication_text_;
+std::string StepCompiler::communication_summary() const {
+  return (context_.is_pipelined() ? stages_.communication_summary() : communication_text_) +
+         update_text_;
 }
 
 runtime::MemoryReport StepCompiler::plan_training(const std::vector<Dims>& shapes) {

@@ -1,6 +1,7 @@
 // Functions of several ranks: each rank runs its part of them.
 
 #include <algorithm>
+#include <limits>
 
 #include "partition/communication.h"
 #include "partition/overlap.h"
@@ -18,9 +19,14 @@ void StepCompiler::partition(CompiledFunction& c) {
     options.batch_inputs.insert(c.function->inputs.at(static_cast<size_t>(each.rows)).name);
   options.place = context_.options.place;
   options.rules = context_.options.rules;
-  options.shards_storage = context_.options.sharding > 0;
+  const bool delays = delays_sums();
+  // Stage 1 stores nothing in parts that gradients are added up from.
+  const bool accumulates = c.kind == StepFunction::kAccumulate;
+  options.shards_storage = context_.options.sharding > (delays && accumulates ? 1 : 0);
   options.splits_sequence = context_.options.sequence;
-  options.bucket_bytes = context_.options.bucket_bytes;
+  // Sums that are taken out of the function need not begin early.
+  options.bucket_bytes =
+      delays && accumulates ? std::numeric_limits<int64_t>::max() : context_.options.bucket_bytes;
   const int data = options.mesh.axis("data");
   // Parts over `data` are optimizer states from stage 1 on, sums of gradients from stage 2 on, and
   // parameters in stage 3.
@@ -49,12 +55,16 @@ void StepCompiler::partition(CompiledFunction& c) {
       context_.options.mesh.axis_size_of("pipeline") == 1)
     partition::overlap_exchanges(*parted.function);
   shards_.add_placements(std::move(parted.placements));
+  if (delays) delay_sums(c.kind, *parted.function);
   if (first) {
     gathered_ = std::move(parted.gathered);
     communication_text_ = str("rank ", context_.rank(), " sends in each ",
                               context_.options.accumulate > 1 ? "micro-batch" : "step", ": ",
                               partition::text(partition::communication(*parted.function)));
   }
+  if (c.kind == StepFunction::kApply && update_text_.empty())
+    update_text_ =
+        str("; in each update: ", partition::text(partition::communication(*parted.function)));
   c.logical = std::move(c.function);
   c.function = std::move(parted.function);
   c.placement = std::move(parted.inputs);
@@ -74,6 +84,26 @@ void StepCompiler::partition(CompiledFunction& c) {
   const bool reads_rows = trains(c.kind) || c.kind == StepFunction::kStatistics;
   ensure(!has_local_rows_only_ || !reads_rows || splits_rows(c),
          "a batch of another size is not split by rows");
+}
+
+bool StepCompiler::delays_sums() const {
+  return !context_.options.sums_each && context_.options.sharding < 2 &&
+         !context_.step->minimizer();
+}
+
+void StepCompiler::delay_sums(StepFunction kind, ir::Function& function) {
+  const auto settled = delayed_sums_.find(phase_);
+  if (kind == StepFunction::kAccumulate) {
+    partition::DelayedSums sums =
+        partition::delay_sums(function, program::is_accumulated, context_.rank(),
+                              settled == delayed_sums_.end() ? nullptr : &settled->second);
+    delayed_sums_.try_emplace(phase_, std::move(sums));
+  } else if (kind == StepFunction::kApply) {
+    ensure(settled != delayed_sums_.end(), "an update before the gradients that it applies");
+    // Each stage of a pipeline sums what it owns.
+    const int64_t bucket = context_.is_pipelined() ? 0 : context_.options.bucket_bytes;
+    partition::sum_states(function, settled->second, bucket);
+  }
 }
 
 bool StepCompiler::splits_rows(const CompiledFunction& c) const {

@@ -127,9 +127,32 @@ same_losses 1e-10 "$folder/parts.one" "$folder/parts"
 
 # --- storage in parts changes no bits, but for the order of sums in norms ---
 for stage in 0 1 2 3; do
-  run "stage$stage" "$train" "$folder/gpt.yaml" clip.global_norm=1e30 train.accumulate=5 parallel.data=3 parallel.tensor=2 parallel.sharding="$stage" --simulate 6
+  run "stage$stage" "$train" "$folder/gpt.yaml" clip.global_norm=1e30 train.accumulate=5 parallel.data=3 parallel.tensor=2 parallel.sharding="$stage" parallel.reduce=each --simulate 6
 done
 for stage in 1 2 3; do same_files stage0 "stage$stage"; done
+
+# --- gradients of micro-batches are summed once for an update, with the losses of one rank ---
+sums=("$folder/gpt.yaml" data.batch_size=7 train.accumulate=3)
+run sums.one "$train" "${sums[@]}"
+for stage in 0 1; do
+  run "sums.$stage" "$train" "${sums[@]}" parallel.data=3 parallel.sharding="$stage" --simulate 3
+done
+"$train" "${sums[@]}" parallel.data=3 --simulate 3 --dry-run --output "$folder/dry" > "$folder/out"
+grep -qE "sends in each micro-batch: 1.[0-9] KiB in 2 comm.all_reduce; in each update: 4[0-9].[0-9] KiB in 1 comm.all_reduce" "$folder/out" ||
+  fail "gradients are not summed in the update: $(grep sends "$folder/out")"
+run sums.each "$train" "${sums[@]}" parallel.data=3 parallel.reduce=each --simulate 3
+run sums.tensor "$launch" -n 4 paddle-train "${sums[@]}" parallel.data=2 parallel.tensor=2
+run sums.pipe "$train" "${sums[@]}" parallel.data=2 parallel.pipeline=2 parallel.micro_batches=3 train.accumulate=1 --simulate 4
+run sums.bubble "$train" "${sums[@]}" parallel.data=2 parallel.pipeline=2 parallel.micro_batches=3 train.accumulate=1 parallel.schedule=zero_bubble --simulate 4
+same_files sums.0 sums.1
+same_losses 1e-10 "$folder/sums.one" "$folder"/sums.{0,1,each,tensor,pipe,bubble}
+# A micro-batch of one sample has its gradient whole on each rank, next to others that are split.
+run sums.single.one "$train" "$folder/gpt.yaml" data.batch_size=3 train.accumulate=2
+run sums.single "$train" "$folder/gpt.yaml" data.batch_size=3 train.accumulate=2 parallel.data=2 --simulate 2
+same_losses 1e-10 "$folder/sums.single.one" "$folder/sums.single"
+run sums.scaled.one "$train" "${sums[@]}" precision=float16
+run sums.scaled "$train" "${sums[@]}" precision=float16 parallel.data=2 --simulate 2
+same_losses 1e-2 "$folder/sums.scaled.one" "$folder/sums.scaled"
 run clipped "$train" "$folder/gpt.yaml" parallel.data=3 --simulate 3
 run clipped.sharded "$train" "$folder/gpt.yaml" parallel.data=3 parallel.sharding=3 --simulate 3
 same_losses 1e-12 "$folder/clipped" "$folder/clipped.sharded"
@@ -283,7 +306,7 @@ expect 3 "can be cut into at most" "$train" "$folder/gpt.yaml" data.batch_size=5
 expect 3 "did you mean '1f1b'" "$train" "$folder/gpt.yaml" parallel.pipeline=2 parallel.schedule=1f1 --simulate 2 --output "$folder/bad"
 expect 3 "parallel.sharding shards over 'data', whose size is 1" "$train" "$folder/gpt.yaml" parallel.tensor=2 parallel.sharding=1 --simulate 2 --output "$folder/bad"
 expect 3 "parallel.schedule orders a pipeline, whose size is 1" "$train" "$folder/gpt.yaml" parallel.data=2 parallel.schedule=zero_bubble --simulate 2 --output "$folder/bad"
-for key in "bucket=1 MiB" overlap=always collectives=ring transport=tcp; do
+for key in "bucket=1 MiB" reduce=each overlap=always collectives=ring transport=tcp; do
   expect 3 "parallel.${key%=*} has no effect on one rank" "$train" "$folder/gpt.yaml" "parallel.$key" --output "$folder/bad"
 done
 expect 3 "whose size is 1" "$train" "$folder/gpt.yaml" parallel.sequence=true --output "$folder/bad"
