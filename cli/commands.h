@@ -12,6 +12,7 @@ int data_command(int argc, char** argv);
 int diff_command(int argc, char** argv);
 int doctor_command(int argc, char** argv);
 int eval_command(int argc, char** argv);
+int exchanges_command(int argc, char** argv);
 int export_command(int argc, char** argv);
 int get_command(int argc, char** argv);
 int graph_command(int argc, char** argv);

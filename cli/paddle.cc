@@ -52,6 +52,8 @@ constexpr Command kCommands[] = {
      cli::diff_command},
     {"Runs", "compare-runs", "the first step and operation at which two runs diverge",
      cli::compare_runs_command},
+    {"Runs", "exchanges", "what the ranks of a run exchanged last, and where they part",
+     cli::exchanges_command},
     {"Prediction and evaluation", "infer", "predict with a model, or generate text",
      cli::infer_command},
     {"Prediction and evaluation", "serve", "serve models over HTTP", cli::serve_command},

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 
 #include "paddle/plugin/device.h"
 #include "tensor/dtype.h"
@@ -39,6 +40,10 @@ class Collectives {
   virtual ~Collectives() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
+
+  /// The source location of the operation that calls next, for records of exchanges; it lives as
+  /// long as what is started. Null: unknown.
+  virtual void set_location(const std::string* /*location*/) {}
 
   /// out = reduction over the group of `in`, for each tensor.
   virtual void all_reduce(std::span<const ReduceBuffer> tensors, DType dtype, Reduction reduction,

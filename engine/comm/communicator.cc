@@ -24,9 +24,16 @@ bool Communicator::can_overlap() const {
   return messages_.transport() && messages_.transport()->can_overlap();
 }
 
+uint64_t Communicator::enter(FlightRecorder& recorder, Exchange kind, size_t bytes) const {
+  return recorder.enter(kind, all_, static_cast<int64_t>(bytes), nullptr);
+}
+
 void Communicator::barrier() {
   if (size() == 1) return;
   collectives_.finish();
+  const FlightScope record(messages_.flight(), [&](FlightRecorder& recorder) {
+    return enter(recorder, Exchange::kBarrier, 0);
+  });
   messages_.begin();
   for (const int peer : all_)
     if (peer != rank()) {
@@ -39,6 +46,9 @@ void Communicator::barrier() {
 void Communicator::broadcast(std::span<std::byte> bytes, int root) {
   if (size() == 1) return;
   collectives_.finish();
+  const FlightScope record(messages_.flight(), [&](FlightRecorder& recorder) {
+    return enter(recorder, Exchange::kBroadcast, bytes.size());
+  });
   messages_.begin();
   if (rank() == root) {
     for (const int peer : all_)
@@ -75,6 +85,9 @@ void Communicator::all_to_all(const void* in, std::span<const size_t> sent, void
 void Communicator::gather(std::span<const std::byte> in, std::span<const std::span<std::byte>> out,
                           int root) {
   collectives_.finish();
+  const FlightScope record(messages_.flight(), [&](FlightRecorder& recorder) {
+    return enter(recorder, Exchange::kGather, 0);  // parts have different sizes
+  });
   messages_.begin();
   if (rank() != root) {
     messages_.send(root, in);
@@ -98,7 +111,25 @@ void Communicator::recv(int peer, uint32_t tag, std::span<std::byte> bytes) {
   collectives_.recv(bytes, peer, tag, nullptr);
 }
 
+void Communicator::keep_record(const std::string& folder, int64_t clock_offset) {
+  collectives_.finish();
+  messages_.set_flight(std::make_unique<FlightRecorder>(str(folder, "/", rank(), ".flight"), rank(),
+                                                        size(), clock_offset));
+  if (messages_.transport()) messages_.transport()->set_record_folder(folder);
+}
+
+void Communicator::set_activity(const char* name) {
+  FlightRecorder* const recorder = messages_.flight();
+  // The thread of started collectives would write at the same time.
+  if (recorder && collectives_.is_idle()) recorder->set_activity(name);
+}
+
+void Communicator::set_end(FlightEnd end) {
+  if (messages_.flight()) messages_.flight()->set_end(end);
+}
+
 void Communicator::set_step(int64_t step) {
+  if (messages_.flight()) messages_.flight()->set_step(step);
   if (messages_.transport()) messages_.transport()->set_step(step);
 }
 

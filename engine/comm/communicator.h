@@ -56,6 +56,15 @@ class Communicator {
   /// Aborts the run if started collectives are pending, since their memory is about to be freed.
   /// For ranks that cannot continue; does nothing otherwise.
   void abort_pending() noexcept;
+  /// Keeps a record of exchanges in the file RANK.flight of a folder, of a run of any size (see
+  /// flight.h). `clock_offset`: of this rank, as clock_offsets gives it. kDevice if the file cannot
+  /// be made; the run can continue without.
+  void keep_record(const std::string& folder, int64_t clock_offset);
+  /// Records the activity of the rank from now on, besides exchanges; "": it computes. No effect
+  /// while started collectives run.
+  void set_activity(const char* name);
+  /// How the rank ends, for the record.
+  void set_end(FlightEnd end);
   /// Sets the update that this rank computes, from 1, which its heartbeats report.
   void set_step(int64_t step);
   /// Wakes up the other ranks with an error of kPeer. For ranks that cannot continue.
@@ -72,9 +81,25 @@ class Communicator {
   std::vector<ExchangeRecord> take_records();
 
  private:
+  uint64_t enter(FlightRecorder& recorder, Exchange kind, size_t bytes) const;
+
   Messages messages_;
   HostCollectives collectives_;  ///< before `messages_` in destruction, as its thread uses them
   std::vector<int> all_;
+};
+
+/// The scope of an activity of a rank.
+class ActivityScope {
+ public:
+  ActivityScope(Communicator& communicator, const char* name) : communicator_(communicator) {
+    communicator_.set_activity(name);
+  }
+  ~ActivityScope() { communicator_.set_activity(""); }
+  ActivityScope(const ActivityScope&) = delete;
+  ActivityScope& operator=(const ActivityScope&) = delete;
+
+ private:
+  Communicator& communicator_;
 };
 
 }  // namespace paddle::comm

@@ -2,6 +2,8 @@
 
 #include <sys/socket.h>
 
+#include <utility>
+
 #include "base/text.h"
 
 namespace paddle::comm {
@@ -40,12 +42,21 @@ Heartbeat::~Heartbeat() {
   thread_.join();
 }
 
+void Heartbeat::send_line(std::string line) {
+  {
+    const std::lock_guard lock(mutex_);
+    line_ = std::move(line);
+  }
+  wake_.notify_all();
+}
+
 void Heartbeat::run() {
   constexpr auto kInterval = std::chrono::milliseconds(500);
   std::string received;
   std::unique_lock lock(mutex_);
   while (!ends_) {
-    const std::string line = activity_.status().line() + "\n";
+    std::string line = activity_.status().line() + "\n";
+    if (!line_.empty()) line += std::exchange(line_, {}) + "\n";
     (void)!::send(socket_.descriptor(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     wake_.wait_for(lock, kInterval);
     char buffer[1024];

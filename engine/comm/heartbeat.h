@@ -46,6 +46,8 @@ class Heartbeat {
   Heartbeat(Socket rendezvous, const Activity& activity,
             std::function<void(const std::string&)> on_end);
   ~Heartbeat();
+  /// Sends a line with a heartbeat, soon.
+  void send_line(std::string line);
 
  private:
   void run();
@@ -55,6 +57,7 @@ class Heartbeat {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool ends_ = false;
+  std::string line_;  ///< to be sent
   std::thread thread_;
 };
 
@@ -74,6 +77,10 @@ class Liveness {
              std::function<void()> wake = {});
   void stop() { heartbeat_.reset(); }
   void set_step(int64_t step) { activity_.set_step(step); }
+  /// See Transport.
+  void set_record_folder(const std::string& folder) {
+    if (heartbeat_) heartbeat_->send_line("record " + folder);
+  }
 
   /// The scope of an exchange: what the rank is doing, and how long it may wait.
   class Scope {

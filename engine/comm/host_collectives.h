@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "comm/algorithm.h"
 #include "comm/collectives.h"
@@ -30,9 +31,12 @@ class HostCollectives final : public Collectives {
   void abandon(const std::function<void()>& abort) noexcept;
   /// As `wait` for host memory.
   void finish();
+  /// Whether all started collectives are complete.
+  bool is_idle() const;
 
   int rank() const override { return messages_.rank(); }
   int size() const override { return messages_.size(); }
+  void set_location(const std::string* location) override { location_ = location; }
   void all_reduce(std::span<const ReduceBuffer> tensors, DType dtype, Reduction reduction,
                   const CollectiveCall& call) override;
   void reduce_scatter(const void* in, void* out, std::span<const int64_t> counts, DType dtype,
@@ -58,10 +62,13 @@ class HostCollectives final : public Collectives {
  private:
   class Background;
   void start(std::function<void()> job);
+  /// The location of the call at hand, which is that of no other one.
+  const std::string* take_location() { return std::exchange(location_, nullptr); }
 
   Messages& messages_;
   std::unique_ptr<CollectiveAlgorithm> algorithm_ = make_tree();
   std::unique_ptr<Background> background_;
+  const std::string* location_ = nullptr;
 };
 
 }  // namespace paddle::comm

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/flight.h"
 #include "comm/transport.h"
 
 namespace paddle::comm {
@@ -54,6 +55,9 @@ class Messages {
   void isend(int peer, uint32_t tag, std::span<const std::byte> bytes);
   void recv(int peer, uint32_t tag, std::span<std::byte> bytes);
 
+  /// Null if nothing is recorded in a file.
+  FlightRecorder* flight() const { return flight_.get(); }
+  void set_flight(std::unique_ptr<FlightRecorder> flight) { flight_ = std::move(flight); }
   ExchangeCosts& costs() { return costs_; }
   /// Keeps a record of each exchange from now on, of at most kMaxRecords.
   void record();
@@ -67,6 +71,7 @@ class Messages {
 
  private:
   std::shared_ptr<Transport> transport_;
+  std::unique_ptr<FlightRecorder> flight_;
   ExchangeCosts costs_ = {};
   bool records_exchanges_ = false, in_background_ = false;
   std::vector<ExchangeRecord> exchange_records_;

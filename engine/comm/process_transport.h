@@ -35,6 +35,7 @@ class ProcessTransport : public Transport {
   int rank() const final { return rank_; }
   int size() const final { return size_; }
   void set_step(int64_t step) override { life_.set_step(step); }
+  void set_record_folder(const std::string& folder) override { life_.set_record_folder(folder); }
   bool can_overlap() const override { return options_.can_overlap; }
   int machine(int rank) const final {
     return options_.machines.empty() ? 0 : options_.machines[static_cast<size_t>(rank)];

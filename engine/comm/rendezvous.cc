@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/span.h"
 #include "base/text.h"
 #include "comm/handshake.h"
 
@@ -15,6 +16,7 @@ namespace paddle::comm {
 namespace {
 
 constexpr size_t kMaxLineBytes = 4096;
+constexpr std::string_view kRecordLine = "record ";
 /// Connections that have not registered yet.
 constexpr size_t kMaxPendingConnections = 64;
 
@@ -83,6 +85,7 @@ void Rendezvous::start_over(int ranks, int attempt) {
   ranks_ = ranks;
   attempt_ = attempt;
   complete_ = false;
+  record_folder_.clear();
   reported_delay_ = -1;
 }
 
@@ -152,6 +155,8 @@ void Rendezvous::handle_line(Client& client, const std::string& line) {
     node_lines_.push_back({client.node, line});
   else if (const auto status = RankStatus::parse(line))
     client.status = status;
+  else if (client.rank == 0 && line.starts_with(kRecordLine))
+    record_folder_ = line.substr(kRecordLine.size());
 }
 
 void Rendezvous::advance() {
@@ -253,9 +258,19 @@ std::optional<std::string> Rendezvous::find_delay(std::chrono::milliseconds time
                waiting.size() == 1 ? "rank " : "ranks ", list(waiting),
                waiting.size() == 1 ? " has" : " have", " waited for it in ",
                text(client->status->kind), " ", client->status->exchanges, " of step ",
-               client->status->step, " for ", client->status->seconds, " seconds");
+               client->status->step, " for ", client->status->seconds, " seconds", divergence());
   }
   return std::nullopt;
+}
+
+std::string Rendezvous::divergence() const {
+  if (record_folder_.empty()) return "";
+  try {
+    const auto found = find_divergence(read_flights(record_folder_), steady_nanoseconds());
+    return found ? "; " + *found : "";
+  } catch (const Error&) {  // the record is an extra
+    return "";
+  }
 }
 
 std::optional<Rendezvous::NodeLine> Rendezvous::next_node_line() {
@@ -335,8 +350,10 @@ void RendezvousThread::run(std::chrono::milliseconds dead_after) {
     const std::lock_guard lock(mutex_);
     rendezvous_.advance();
     if (const auto lost = rendezvous_.find_lost(dead_after); lost && notice_)
-      notice_(lost->message);
+      notice_(lost->message + rendezvous_.divergence());
     if (const auto delay = rendezvous_.find_delay(dead_after); delay && notice_) notice_(*delay);
+    for (const std::string& line : slow_.advance(rendezvous_.record_folder()))
+      if (notice_) notice_(line);
   }
 }
 

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/flight_report.h"
 #include "comm/sockets.h"
 #include "comm/transport.h"
 
@@ -78,6 +79,12 @@ class Rendezvous {
   /// One line, once, when ranks have waited for another one longer than `timeout`.
   std::optional<std::string> find_delay(std::chrono::milliseconds timeout);
 
+  /// Where the ranks keep their records of exchanges (flight.h), as rank 0 has said; "" before.
+  const std::string& record_folder() const { return record_folder_; }
+  /// The exchange in which the ranks differ, "; rank 3 did not enter …", from their records; "" if
+  /// there is none.
+  std::string divergence() const;
+
   /// A line from the launcher of another machine; empty when its connection is closed.
   struct NodeLine {
     int node = 0;
@@ -108,6 +115,7 @@ class Rendezvous {
   int ranks_, attempt_ = 0;
   std::vector<std::unique_ptr<Client>> clients_;
   std::deque<NodeLine> node_lines_;
+  std::string record_folder_;
   bool complete_ = false;
   int64_t reported_delay_ = -1;  ///< the number of the exchange
 };
@@ -124,6 +132,7 @@ class RendezvousThread {
  private:
   void run(std::chrono::milliseconds dead_after);
   Rendezvous rendezvous_;
+  SlowWatch slow_;
   std::function<void(const std::string&)> notice_;
   std::mutex mutex_;
   std::atomic<bool> ends_ = false;

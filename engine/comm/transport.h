@@ -68,6 +68,8 @@ class Transport {
   virtual bool can_overlap() const { return false; }
   /// Sets the update that this rank computes, from 1, for heartbeats.
   virtual void set_step(int64_t) {}
+  /// Tells the launcher where ranks keep their records of exchanges.
+  virtual void set_record_folder(const std::string& /*folder*/) {}
   /// Wakes up all ranks that wait for this one, with kPeer and `reason`.
   virtual void abort(const std::string& reason) noexcept = 0;
 };

@@ -22,6 +22,7 @@ comm::Collectives& collectives(const RunContext& context, const std::vector<int>
       std::find(ranks.begin(), ranks.end(), run->rank()) == ranks.end())
     fail(ErrorCode::kUsage, "a collective operation over ranks ", str(ranks), " runs on rank ",
          run->rank(), " of ", run->size());
+  run->set_location(context.location);
   return *run;
 }
 
@@ -367,6 +368,7 @@ comm::Collectives& collectives_of_message(const RunContext& context, int64_t ran
   if (!run || rank >= run->size() || rank == run->rank())
     fail(ErrorCode::kUsage, op, ": rank ", rank, " is not another rank of this run of ",
          run ? run->size() : 1);
+  run->set_location(context.location);
   return *run;
 }
 

@@ -105,6 +105,8 @@ LaunchResult Attempt::run(int first, int world, const std::string& address,
     forward_signals();
     terminate_remaining();
   }
+  if (rendezvous_ && cause_found_ && result_.status == kLost)
+    result_.error += rendezvous_->divergence();
   // Rank 0 says it itself: an error that all ranks met alike.
   if (!failure_line_.empty() && first_ == 0 && !ranks_.empty() &&
       last_error_line(ranks_[0]->errors) == failure_line_)
@@ -183,6 +185,8 @@ void Attempt::watch_run() {
   }
   if (const auto delay = rendezvous_->find_delay(options_.dead_after); delay && options_.notice)
     options_.notice(*delay);
+  for (const std::string& line : slow_.advance(rendezvous_->record_folder()))
+    if (options_.notice) options_.notice(line);
   while (const auto line = rendezvous_->next_node_line()) on_message(*line);
 }
 

@@ -84,6 +84,7 @@ class Attempt {
   LaunchResult result_;
   std::string failure_line_;  ///< what the failed rank printed
   std::optional<Clock::time_point> failed_at_;
+  comm::SlowWatch slow_;
   bool cause_found_ = false;   ///< the error is a cause, not a consequence
   bool ending_ = false;        ///< ranks are being killed: how they end says nothing
   int forwarded_signals_ = 0;  ///< signals that the ranks have received

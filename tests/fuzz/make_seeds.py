@@ -975,6 +975,31 @@ def order_files():
     yield "late", b"\x09" + entry(PUSH, 1, 2**40 - 1) * 3 + entry(FENCE, 0, 2**39) + entry(DIGEST)
 
 
+# ---- records of exchanges ------------------------------------------------------------------------
+
+
+def flight_files():
+    """The header of a record file and its first records; see comm/flight.h."""
+
+    def header(rank=0, size=2, offset=0, records=3, since=5):
+        fields = struct.pack("<8siiqqQqq64s64sI", b"PADFLY01", rank, size, 77, offset, records, 4, since, b"reading a batch", b"alpha", 0)
+        return fields.ljust(4096, b"\0")
+
+    def record(number, turn=1, step=1, begin=10, end=20, size=64, kind=2, flags=0, first=0, stride=1, count=2, tag=0, place=b"model.yaml:3:4 @layer.0"):
+        return struct.pack("<QQqqqqIIiiiI120s", number, turn, step, begin, end, size, kind, flags, first, stride, count, tag, place)
+
+    good = record(1) + record(2, flags=4, end=30, place=b"reading a batch") + record(3, turn=2, end=0)
+    yield "good", header() + good
+    yield "clock", header(offset=-(10**12)) + good
+    yield "messages", header() + b"".join(record(i, turn=i, begin=i, end=i + 1, size=4096, kind=8, flags=2, stride=-1, first=1) for i in (1, 2, 3))
+    yield "group", header() + record(1, first=-5, stride=0, count=2**31 - 1) + record(2, stride=-(2**31), kind=9) + record(3, end=0, stride=-(2**31))
+    yield "times", header() + record(1, begin=-1) + record(2, begin=2**62) + record(3, begin=30, end=20)
+    yield "since", header(since=-1) + good
+    yield "rank", header(rank=2) + good
+    yield "text", header() + record(1, place=b"\xff" * 120) + record(2, end=0, place=b"a:\n")
+    yield "magic", b"PADFLY00" + header()[8:] + good
+
+
 # ---- tables as text ------------------------------------------------------------------------------
 
 
@@ -1002,7 +1027,8 @@ def main():
                            ("program", program_files()), ("rules", rule_files()), ("http", list(http_files())),
                            ("rendezvous", list(rendezvous_files())), ("plugin", list(plugin_files())),
                            ("segments", list(segment_files())), ("graph", list(graph_files())),
-                           ("frames", list(frame_files())), ("order", list(order_files())), ("table_import", list(table_text_files()))):
+                           ("frames", list(frame_files())), ("order", list(order_files())), ("table_import", list(table_text_files())),
+                           ("flight", list(flight_files()))):
         os.makedirs(os.path.join(folder, subject), exist_ok=True)
         for name, content in files:
             with open(os.path.join(folder, subject, name), "wb") as f:

@@ -381,6 +381,7 @@ void Trainer::Impl::run_evaluation() {
   if (!valid_loader_) return;
   log_train();
   state_.evaluation_due = true;
+  const comm::ActivityScope activity(*communicator_, "evaluating");
   const auto line = evaluate(*valid_loader_, "valid");
   if (!line) return;  // interrupted: done on resume
   state_.evaluation_due = false;

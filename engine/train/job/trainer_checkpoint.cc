@@ -19,6 +19,7 @@ std::string Trainer::Impl::checkpoint() {
   if (written_) return path;
   complete_checkpoint();  // of an earlier step
   const Phase phase("writing a checkpoint");
+  const comm::ActivityScope activity(*communicator_, "writing a checkpoint");
   // Between two passes the loader is still that of the first one.
   if (!config_.data.passes || pass_ == state_.position.epoch) {
     state_.position = loader_->position();

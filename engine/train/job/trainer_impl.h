@@ -237,6 +237,8 @@ class Trainer::Impl {
   /// Reports values that are gathered for operations without a rule; in a dry run, all that are
   /// gathered.
   void report_partition();
+  /// With several ranks: keeps the exchanges of this one in the folder of the run.
+  void keep_flight_record();
   /// The signal that asked any rank to stop, or 0. All ranks must ask.
   int stop_signal();
 

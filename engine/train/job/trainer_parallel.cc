@@ -2,9 +2,12 @@
 
 #include <bit>
 #include <cmath>
+#include <filesystem>
+#include <span>
 
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "comm/clock.h"
 #include "train/evaluation/merge_states.h"
 #include "train/job/averages.h"
 #include "train/job/trainer_impl.h"
@@ -38,6 +41,20 @@ void Trainer::Impl::compare_ranks() {
       fail(
           ErrorCode::kConfig, "rank ", rank,
           " has a different model than rank 0; all ranks need the same files and the same program");
+  }
+}
+
+void Trainer::Impl::keep_flight_record() {
+  if (communicator_->size() == 1) return;
+  std::vector<int64_t> offsets = comm::clock_offsets(*communicator_);
+  offsets.resize(communicator_->all().size());
+  communicator_->broadcast(std::as_writable_bytes(std::span(offsets)));
+  try {
+    const std::string folder = std::filesystem::absolute(folder_.file("ranks")).string();
+    ensure_directory(folder);
+    communicator_->keep_record(folder, offsets[static_cast<size_t>(communicator_->rank())]);
+  } catch (const Error& e) {
+    observer_.note(e.message());
   }
 }
 

@@ -14,6 +14,7 @@ auto Trainer::Impl::guarded(const Body& body) {
   try {
     return body();
   } catch (const Error& e) {
+    communicator_->set_end(comm::FlightEnd::kFailed);
     log_failed();
     write_report(str("Stopped after step ", state_.step, ": ", e.message(), "."));
     throw;
@@ -52,6 +53,7 @@ void Trainer::Impl::begin() {
   if (!plan_) prepare();
   plan_->require_fit();
   start_folder();
+  keep_flight_record();
   session_->shards().take_parts();
   read_own_rows();
   if (const auto scale = scaling("scale")) {
@@ -115,6 +117,7 @@ TrainResult Trainer::Impl::finish_run() {
   result.steps = state_.step;
   result.stopped_by = stopped_by_;
   finish(result);
+  communicator_->set_end(comm::FlightEnd::kDone);
   return result;
 }
 
@@ -161,7 +164,9 @@ void Trainer::Impl::end_table_day() {
 
 bool Trainer::Impl::run_step(int64_t total, bool reads_loss) {
   const auto before = Clock::now();
+  std::optional<comm::ActivityScope> reading(std::in_place, *communicator_, comm::kReadingBatch);
   auto batch = next_batch();
+  reading.reset();
   if (!batch) return false;
   const auto loaded = Clock::now();
   announce_next(total);

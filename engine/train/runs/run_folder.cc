@@ -24,9 +24,9 @@ constexpr auto kLockPatience = std::chrono::seconds(5);
 
 /// The files and folders that a run writes.
 constexpr const char* kEntries[] = {
-    "config.yaml",   "run.json", "metrics.jsonl",       "checkpoints",   "model",
-    "models",        "best",     "skipped.jsonl",       "tensorboard",   "report.html",
-    "digests.jsonl", "adapter",  "adapter.safetensors", ps::kOrderFolder};
+    "config.yaml",   "run.json", "metrics.jsonl",       "checkpoints", "model",
+    "models",        "best",     "skipped.jsonl",       "tensorboard", "report.html",
+    "digests.jsonl", "adapter",  "adapter.safetensors", "ranks",       ps::kOrderFolder};
 
 std::vector<ConfigChange> check_config(const std::string& checkpoint, const config::Node& config,
                                        const std::function<void(const std::string&)>& note) {
@@ -105,8 +105,9 @@ void RunFolder::check_foreign_files() const {
 
 void RunFolder::clear() {
   std::error_code ignored;
-  for (const char* name : {"checkpoints", "model", "models", "best", "metrics.jsonl",
-                           "skipped.jsonl", "tensorboard", "report.html", ps::kOrderFolder})
+  for (const char* name :
+       {"checkpoints", "model", "models", "best", "metrics.jsonl", "skipped.jsonl", "tensorboard",
+        "report.html", "ranks", ps::kOrderFolder})
     fs::remove_all(file(name), ignored);
 }
 
