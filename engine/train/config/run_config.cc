@@ -24,6 +24,7 @@
 #include "train/config/mixed_precision.h"
 #include "train/config/nonfinite_policy.h"
 #include "train/config/padding_masks.h"
+#include "train/config/parallel_checks.h"
 #include "train/config/run_keys.h"
 
 namespace paddle::train {
@@ -184,23 +185,6 @@ void check_several(const Section& s, const RunConfig& config, config::Diagnostic
     diagnostics.add(ErrorCode::kConfig,
                     "precision: a loss scale is not possible with 'optimizers'; use bfloat16",
                     s.location("precision"));
-}
-
-/// Rejects optimizers that need whole parameters where ranks have parts of them.
-void check_parts(const RunConfig& config, config::Diagnostics& diagnostics) {
-  if (config.parallel.sharding == 0 && config.parallel.tensor <= 1) return;
-  for (const OptimizerConfig& optimizer : config.optimizers)
-    if (optimizer.options.rule.kind->needs_whole_parameters)
-      diagnostics.add(ErrorCode::kConfig,
-                      "parallel: this optimizer needs whole parameters, so that sharding must be 0 "
-                      "and tensor 1",
-                      config.parallel.where);
-  if (config.average || config.swa)
-    diagnostics.add(
-        ErrorCode::kConfig,
-        "parallel: train.ema and train.swa need whole parameters, so that sharding must be 0 and "
-        "tensor 1",
-        config.parallel.where);
 }
 
 /// Rejects settings that an optimizer which searches along lines does not have.
@@ -483,7 +467,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   diagnostics.guard([&] {
     config.parallel = read_parallel(s.section("parallel"), s.location("parallel"), diagnostics);
   });
-  check_parts(config, diagnostics);
+  check_parallel(config, diagnostics);
   diagnostics.guard(
       [&] { config.data = data::read_data(s.section("data"), config.seed, diagnostics); });
   if (diagnostics.empty()) diagnostics.guard([&] { add_padding_masks(config, diagnostics); });

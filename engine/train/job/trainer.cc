@@ -217,6 +217,8 @@ void Trainer::Impl::write_digests() {
 
 std::optional<LogLine> Trainer::Impl::evaluate() {
   started_ = window_start_ = Clock::now();
+  // A run has taken the parts of its ranks when it began.
+  if (!begun_) session_->shards().update_parts();
   return valid_loader_ ? evaluate(*valid_loader_, "valid") : std::nullopt;
 }
 

@@ -171,11 +171,11 @@ std::string choose_evaluation_data(RunConfig& config, const std::string& words,
   return part;
 }
 
-void settle_for_evaluation(RunConfig& config) {
+void settle_for_evaluation(RunConfig& config, bool has_ranks) {
   config.best = {};
   config.early_stop.reset();
-  config.parallel = {};           // on one rank, however the run was trained
-  config.data.check_seconds = 0;  // all samples of the part are read anyway, and no others
+  if (!has_ranks) config.parallel = {};  // however the run was trained
+  config.data.check_seconds = 0;         // all samples of the part are read anyway, and no others
 }
 
 }  // namespace paddle::train

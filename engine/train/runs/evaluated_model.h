@@ -42,7 +42,8 @@ EvaluatedModel open_evaluated_config(const std::string& config_file,
 std::string choose_evaluation_data(RunConfig& config, const std::string& words,
                                    const std::string& option);
 
-/// Takes out what has no effect on an evaluation: early stops, ranks, checks of the data.
-void settle_for_evaluation(RunConfig& config);
+/// Takes out what has no effect on an evaluation: early stops, checks of the data and, unless the
+/// evaluation has several ranks, their layout.
+void settle_for_evaluation(RunConfig& config, bool has_ranks = false);
 
 }  // namespace paddle::train
