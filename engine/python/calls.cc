@@ -39,6 +39,7 @@ bool is_long(const Tensors& operands) {
 }  // namespace
 
 Computing::Computing(Precision precision) {
+  require_threads();
   if (current_trace())
     place_.emplace(python_location());
   else

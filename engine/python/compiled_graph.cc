@@ -214,6 +214,7 @@ int64_t CompiledGraph::backward_operations() const {
 
 Tensors CompiledGraph::operator()(const Tensors& inputs, bool is_long) {
   std::vector<Array> given = arrays_of(inputs), results;
+  require_threads();
   {
     std::unique_lock lock(mutex_, std::try_to_lock);
     const WithoutLock others(is_long || !lock);

@@ -94,6 +94,10 @@ std::shared_ptr<PyObject> kept(PyObject* borrowed);
 /// Calls on more elements than this take long enough for other threads to be let in.
 constexpr int64_t kMaxWithLock = int64_t{1} << 14;
 
+/// ForkedProcessError in a process that was made by fork and would use several threads, since it
+/// has none of those of its parent. Needs Python's lock.
+void require_threads();
+
 /// Lets other Python threads run for a scope.
 class WithoutLock {
  public:

@@ -30,6 +30,7 @@ PyObject* construct(PyTypeObject* type, PyObject* arguments, PyObject* /*names*/
     const std::vector<std::string> changes = texts_of(overrides);
     auto state = std::make_unique<State>();
     const std::string name = part;
+    require_threads();
     {
       const WithoutLock others;
       register_sections();

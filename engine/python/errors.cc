@@ -1,9 +1,12 @@
 // Python's exceptions for the errors of the engine.
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 
+#include "base/parallel.h"
 #include "paddle/error.h"
 #include "python/core.h"
 
@@ -24,6 +27,8 @@ std::array<Kind, 7> kinds{{{ErrorCode::kUsage, "UsageError", "ValueError"},
                            {ErrorCode::kPeer, "PeerError", "ConnectionError"},
                            {ErrorCode::kInternal, "InternalError", ""}}};
 PyObject* base_type = nullptr;
+PyObject* forked_type = nullptr;
+std::atomic<bool> is_forked = false;  ///< this process was made by fork after the import
 
 void set(ErrorCode code, const char* what, const SourceLocation& place,
          const std::vector<std::string>& lines) {
@@ -53,6 +58,13 @@ void set(ErrorCode code, const char* what, const SourceLocation& place,
 
 void wait_for_end() {
   while (true) pause();
+}
+
+void require_threads() {
+  if (is_forked && thread_count() > 1)
+    raise(forked_type,
+          "a process that was made by fork has no threads to compute with: start processes with "
+          "multiprocessing.get_context('spawn'), or call paddle.set_num_threads(1) first");
 }
 
 void raise(PyObject* type, const std::string& message) {
@@ -95,6 +107,10 @@ void add_exceptions(PyObject* module) {
     kind.type = PyErr_NewException(name.c_str(), bases.get(), nullptr);
     checked(PyModule_AddObjectRef(module, kind.name, kind.type));
   }
+  const Ref bases = checked(PyTuple_Pack(2, base_type, PyExc_RuntimeError));
+  forked_type = PyErr_NewException("paddle_toolchain.ForkedProcessError", bases.get(), nullptr);
+  checked(PyModule_AddObjectRef(module, "ForkedProcessError", forked_type));
+  pthread_atfork(nullptr, nullptr, [] { is_forked = true; });
 }
 
 }  // namespace paddle::python

@@ -24,6 +24,7 @@ PyObject* evaluate(PyObject* /*module*/, PyObject* arguments) {
     const std::vector<std::string> changes = texts_of(overrides);
     std::optional<train::LogLine> line;
     Warnings warnings;
+    require_threads();
     {
       const WithoutLock others;
       register_sections();

@@ -31,6 +31,7 @@ PyObject* open_generator(PyTypeObject* type, PyObject* arguments, PyObject* name
     options.family = family;
     const std::string file = path_of(path);
     std::optional<v0::LanguageModel> model;
+    require_threads();
     {
       const WithoutLock others;
       model.emplace(file, options);

@@ -260,7 +260,7 @@ def package_lines(paddle):
     out.append("class Error(Exception):\n    code: int\n    file: str\n    line: int\n    column: int\n    notes: list[str]")
     out += [f"class {name}(Error{bases}): ..." for name, bases in (
         ("UsageError", ", ValueError"), ("ConfigError", ", ValueError"), ("DataError", ""), ("ModelError", ""),
-        ("InternalError", ""), ("DeviceError", ", RuntimeError"), ("PeerError", ", ConnectionError"))]
+        ("InternalError", ""), ("DeviceError", ", RuntimeError"), ("ForkedProcessError", ", RuntimeError"), ("PeerError", ", ConnectionError"))]
     out.append("class Dim:\n    def __getattr__(self, name: str) -> Any: ...")
     out.append("class Model:\n    inputs: dict[str, str]\n    outputs: dict[str, str]\n    name: str\n    classes: list[str]\n"
                "    @overload\n    def __new__(cls, path: nn.Layer) -> Network: ...  # type: ignore[misc]\n"

@@ -28,6 +28,7 @@ PyObject* construct(PyTypeObject* type, PyObject* arguments, PyObject* names) {
     if (overrides) options.overrides = texts_of(overrides);
     const std::string file = path_of(path);
     std::optional<v0::Model> model;
+    require_threads();
     {
       const WithoutLock others;
       model.emplace(file, options);
@@ -59,6 +60,7 @@ PyObject* predict(PyObject* self, PyObject* arguments, PyObject* names) {
       if (!given.emplace(text_of(name), input_of(value)).second)
         raise(PyExc_TypeError, str("predict: '", text_of(name), "' is given twice"));
     std::map<std::string, v0::Array> results;
+    require_threads();
     {
       const WithoutLock others;
       results = model.predict(given);

@@ -99,6 +99,7 @@ PyObject* train(PyObject* /*module*/, PyObject* arguments) {
     options.on_warning = [&](const std::string& line) { listener.text("warning", line); };
     v0::TrainResult result;
     bool interrupted = false;
+    require_threads();
     {
       const Interruptible signals;
       {

@@ -185,6 +185,28 @@ def check_streams():
             assert part in str(error), error
 
 
+def check_fork():
+    """A forked process says that it cannot use threads, and computes with one."""
+    threads = paddle.get_num_threads()
+    paddle.set_num_threads(2)
+    x = paddle.ones([1000, 1000])
+    x.sum().item()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            x.sum()
+        except paddle.ForkedProcessError as error:
+            assert isinstance(error, RuntimeError) and "spawn" in str(error)
+            paddle.set_num_threads(1)
+            status = 0 if x.sum().item() == 1e6 and (x @ x).max().item() == 1000 else 2
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    assert x.sum().item() == 1e6
+    paddle.set_num_threads(threads)
+
+
 def check_operations(folder):
     square = paddle.op("mine.square(x:T) -> out", body="x * x")
     x = paddle.to_tensor([1.0, -2.0, 3.0], stop_gradient=False)
@@ -234,6 +256,7 @@ if __name__ == "__main__":
     check_fit(sys.argv[1])
     check_metrics()
     check_loaders()
+    check_fork()
     check_streams()
     check_operations(sys.argv[1])
     check_export(sys.argv[1])

@@ -19,6 +19,7 @@ from ._paddle import (
     DataError,
     DeviceError,
     Error,
+    ForkedProcessError,
     InternalError,
     ModelError,
     PeerError,
