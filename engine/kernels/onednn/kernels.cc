@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "kernels/onednn/program.h"
 #include "ops/core/kernel.h"
 
 namespace paddle::onednn {
@@ -26,25 +27,40 @@ std::unique_ptr<Kernel> prepare_quantized_matmul(const KernelRequest& request);
 std::unique_ptr<Kernel> prepare_recurrent_scan(const KernelRequest& request);
 std::unique_ptr<Kernel> prepare_recurrent_scan_grad(const KernelRequest& request);
 
+namespace {
+
+/// Declines what oneDNN fails to make, such as kernels for more elements than their 32-bit offsets
+/// reach.
+template <auto kPrepare>
+std::unique_ptr<Kernel> prepare_or_decline(const KernelRequest& request) {
+  try {
+    return kPrepare(request);
+  } catch (const dnnl::error&) {
+    return nullptr;
+  }
+}
+
+}  // namespace
+
 void register_kernels() {
   constexpr std::pair<const char*, PrepareFn> kKernels[] = {
-      {"avg_pool2d", prepare_avg_pool2d},
-      {"avg_pool2d_grad", prepare_avg_pool2d_grad},
-      {"batch_norm", prepare_batch_norm},
-      {"batch_norm_grad", prepare_batch_norm_grad},
-      {"conv2d", prepare_conv2d},
-      {"conv2d_input_grad", prepare_conv2d_input_grad},
-      {"conv2d_weight_grad", prepare_conv2d_weight_grad},
-      {"conv3d", prepare_conv3d},
-      {"layer_norm", prepare_layer_norm},
-      {"layer_norm_grad", prepare_layer_norm_grad},
-      {"linear", prepare_linear},
-      {"matmul", prepare_matmul},
-      {"quantized_conv", prepare_quantized_conv},
-      {"quantized_linear", prepare_quantized_linear},
-      {"quantized_matmul", prepare_quantized_matmul},
-      {"recurrent_scan", prepare_recurrent_scan},
-      {"recurrent_scan_grad", prepare_recurrent_scan_grad},
+      {"avg_pool2d", prepare_or_decline<prepare_avg_pool2d>},
+      {"avg_pool2d_grad", prepare_or_decline<prepare_avg_pool2d_grad>},
+      {"batch_norm", prepare_or_decline<prepare_batch_norm>},
+      {"batch_norm_grad", prepare_or_decline<prepare_batch_norm_grad>},
+      {"conv2d", prepare_or_decline<prepare_conv2d>},
+      {"conv2d_input_grad", prepare_or_decline<prepare_conv2d_input_grad>},
+      {"conv2d_weight_grad", prepare_or_decline<prepare_conv2d_weight_grad>},
+      {"conv3d", prepare_or_decline<prepare_conv3d>},
+      {"layer_norm", prepare_or_decline<prepare_layer_norm>},
+      {"layer_norm_grad", prepare_or_decline<prepare_layer_norm_grad>},
+      {"linear", prepare_or_decline<prepare_linear>},
+      {"matmul", prepare_or_decline<prepare_matmul>},
+      {"quantized_conv", prepare_or_decline<prepare_quantized_conv>},
+      {"quantized_linear", prepare_or_decline<prepare_quantized_linear>},
+      {"quantized_matmul", prepare_or_decline<prepare_quantized_matmul>},
+      {"recurrent_scan", prepare_or_decline<prepare_recurrent_scan>},
+      {"recurrent_scan_grad", prepare_or_decline<prepare_recurrent_scan_grad>},
   };
   for (const auto& [op, prepare] : kKernels) register_kernel(op, "onednn", prepare);
 }
