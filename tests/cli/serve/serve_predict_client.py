@@ -43,6 +43,17 @@ def rejected(status, words, body, headers=None, path="/v1/predict"):
     expect("/dev/shm" not in message and "/tmp" not in message, message)
 
 
+def are_close(found, wanted):
+    """Equal but for roundings: in batches of other sizes some kernels add in another order."""
+    if isinstance(found, float) and isinstance(wanted, float):
+        return abs(found - wanted) <= 1e-5 * (1 + abs(wanted))
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        return found.keys() == wanted.keys() and all(are_close(found[key], wanted[key]) for key in found)
+    if isinstance(found, list) and isinstance(wanted, list):
+        return len(found) == len(wanted) and all(are_close(a, b) for a, b in zip(found, wanted))
+    return found == wanted
+
+
 def lines(name):
     """The lines of paddle-infer without what only a file has."""
     out = [json.loads(line) for line in open(f"{folder}/wanted/{name}.jsonl")]
@@ -159,14 +170,14 @@ images = [open(path, "rb").read() for path in paths]
 wanted = lines("images")
 coded = [base64.b64encode(image).decode() for image in images]
 expect(predict({"model": "pictures", "images": coded})["predictions"] == wanted, "images in base64")
-expect(predict({"model": "pictures", "images": "data:image/png;base64," + coded[0]})["predictions"] == wanted[:1], "a data URL")
-expect(predict(images[0], {"Content-Type": "image/png"}, "/v1/predict?model=pictures")["predictions"] == wanted[:1], "an image")
+expect(are_close(predict({"model": "pictures", "images": "data:image/png;base64," + coded[0]})["predictions"], wanted[:1]), "a data URL")
+expect(are_close(predict(images[0], {"Content-Type": "image/png"}, "/v1/predict?model=pictures")["predictions"], wanted[:1]), "an image")
 form = b"".join(b'--b\r\nContent-Disposition: form-data; name="image"; filename="a.png"\r\nContent-Type: image/png\r\n\r\n' + image + b"\r\n" for image in images)
 form += b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\npictures\r\n--b--\r\n'
 expect(predict(form, {"Content-Type": "multipart/form-data; boundary=b"})["predictions"] == wanted, "a form")
 rejected(400, "images[0]", b"no image", {"Content-Type": "image/png"}, "/v1/predict?model=pictures")
 mixed = predict({"model": "pictures", "images": [coded[0], base64.b64encode(b"no image").decode()]})["predictions"]
-expect(mixed[0] == wanted[0] and "images[1]" in mixed[1]["skipped"], mixed)
+expect(are_close(mixed[0], wanted[0]) and "images[1]" in mixed[1]["skipped"], mixed)
 
 # A column of files has their content, never a path.
 table = [{"photo": base64.b64encode(open(f"{folder}/{row['photo']}", "rb").read()).decode(), "label": row["label"]}
@@ -202,7 +213,7 @@ def one(i):
 single = {i: predict({"model": "table", "rows": [row], "decode": False})["outputs"] for i, row in enumerate(rows)}
 with concurrent.futures.ThreadPoolExecutor(16) as pool:
     for answer, i in pool.map(one, range(200)):
-        expect(answer == single[i % len(rows)], ("a joined batch", i, answer, single[i % len(rows)]))
+        expect(are_close(answer, single[i % len(rows)]), ("a joined batch", i, answer, single[i % len(rows)]))
 response, content = call(None, path="/metrics", method="GET")
 metrics = {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in content.decode().splitlines() if not line.startswith("#")}
 batches, predicted = metrics['paddle_predict_batches_total{model="table"}'], metrics['paddle_predict_rows_total{model="table"}']
