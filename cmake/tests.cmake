@@ -82,7 +82,11 @@ foreach(folder IN LISTS PADDLE_CASE_FOLDERS)
     get_filename_component(name ${script} NAME_WE)
     add_test(NAME ${folder}.${name} COMMAND bash ${script}
       WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-    set_tests_properties(${folder}.${name} PROPERTIES LABELS ${folder} TIMEOUT 900
+    set(timeout 900)
+    if(folder STREQUAL "slow")
+      set(timeout 3600)
+    endif()
+    set_tests_properties(${folder}.${name} PROPERTIES LABELS ${folder} TIMEOUT ${timeout}
       SKIP_RETURN_CODE 77
       ENVIRONMENT "PADDLE_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};PADDLE_STRICT=1"
       ENVIRONMENT_MODIFICATION "${PADDLE_TEST_CACHE}")
