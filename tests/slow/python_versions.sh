@@ -13,8 +13,8 @@ if [[ -n "${PADDLE_TEST_PYTHONS:-}" ]]; then
   read -r -a found <<< "$PADDLE_TEST_PYTHONS"
 else
   for version in 3.11 3.12 3.13 3.14; do
-    program="$(command -v "python$version" || true)"
-    if [[ -n "$program" ]]; then found+=("$program"); fi
+    # Version managers install a command for each version they know, which fails for all but the chosen one.
+    if "python$version" -c 'import venv' 2> /dev/null; then found+=("$(command -v "python$version")"); fi
   done
 fi
 ((${#found[@]} > 0)) || fail "no Python of version 3.11 or later is installed"
