@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "base/files.h"
 #include "comm/flight_report.h"
@@ -94,6 +95,11 @@ TEST_F(Flight, FilesHaveTheExchangesOfAllRanks) {
   EXPECT_EQ(find_divergence(logs, latest(logs)), std::nullopt);
 }
 
+bool is_in_turn(const FlightLog& log, uint64_t turn) {
+  const FlightRecord* const last = log.last_exchange();
+  return last && last->turn == turn;
+}
+
 TEST_F(Flight, TheRankThatStopsIsNamed) {
   EXPECT_THROW(simulate(3,
                         [&](const std::shared_ptr<Communicator>& communicator) {
@@ -103,6 +109,8 @@ TEST_F(Flight, TheRankThatStopsIsNamed) {
                           try {
                             if (communicator->rank() == 1) {
                               communicator->set_activity(kReadingBatch);
+                              while (!is_in_turn(read_flight(file(0)), 2))
+                                std::this_thread::yield();
                               fail(ErrorCode::kData, "a bad sample");
                             }
                             communicator->barrier();
