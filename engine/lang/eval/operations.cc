@@ -29,7 +29,7 @@ AttrValue to_attr(const Op& op, const Value& value, int depth = 0) {
 /// A list of sizes with tensors among them, whose values may be known only at run time; nothing for
 /// attributes and lists of other kinds.
 std::optional<AttrValue> sizes_of(const Op& op, const AttrDef& def, const Value& value) {
-  if (def.type != AttrType::kDims && !(def.type == AttrType::kAny && def.or_tensor)) return {};
+  if (!takes_sizes(def)) return {};
   const std::string where = str(op.name(), ": ", def.name, ": ");
   AttrValue::List out;
   for (const Value& item : *value.items()) {

@@ -71,13 +71,11 @@ namespace {
 /// The value of a tensor for an attribute: numbers, or dims of run time where it takes dims.
 AttrValue value_of(const Tensor& t, const AttrDef& def, const std::string& where) {
   if (!t.is_concrete()) {
-    const bool takes_dims = def.type == AttrType::kDim || def.type == AttrType::kDims ||
-                            (def.type == AttrType::kAny && def.or_tensor);
-    if (takes_dims) {
+    if (takes_sizes(def)) {
       const Shape dims = dims_of(t, where);
       return t.ndim() == 0 ? AttrValue(dims[0]) : AttrValue(dims);
     }
-    fail(ErrorCode::kUsage, where, "a tensor is given whose value is not known while tracing");
+    fail(ErrorCode::kUsage, where, kUnknownValue);
   }
   if (t.ndim() > 1 || t.array().size() > 1000000)
     fail(ErrorCode::kUsage, where, "expected a number or a list, found ", t.type());

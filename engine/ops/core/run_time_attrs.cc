@@ -15,28 +15,19 @@ namespace {
 
 constexpr int64_t kMaxDims = 64;
 
-/// An integer tensor of one element as int64[1].
-Tensor single_integer(const Tensor& t, std::string_view where) {
-  const auto one = element_count(std::span<const Dim>(t.shape())).equals(Dim(1));
-  if (!is_integer(t.dtype()) || !one.value_or(false))
-    fail(ErrorCode::kUsage, where, "expected one integer, found ", t.type());
-  return ops::reshape(ops::cast(t, DType::kI64), Shape{1});
-}
-
 /// The axis of a call, and the sizes of its operands split at it.
 class SplitAxes {
  public:
   SplitAxes(const Op& op, const Tensor& axis, int64_t rank)
-      : where_(str(op.name(), ": axis: ")), rank_(rank), numbers_(numbers_below(rank)) {
-    const Tensor given = single_integer(axis, where_);
-    axis_ = ops::where(ops::less_than(given, Tensor::number(int64_t{0})),
-                       given + Tensor::number(rank), given);
-  }
+      : where_(str(op.name(), ": axis: ")),
+        rank_(rank),
+        numbers_(numbers_below(rank)),
+        axis_(position_of(axis, rank, where_)) {}
 
   /// x as [outer, size, inner], or, for one axis, as [size].
   Tensor fold(const Tensor& x) const {
     const Tensor sizes = ops::shape(x);
-    const Tensor size = ops::index_select(sizes, axis_, 0);  // checks the axis
+    const Tensor size = ops::index_select(sizes, axis_, 0);
     if (rank_ == 1) return ops::reshape(x, dims_of(size, where_));
     const auto product_where = [&](const Tensor& condition) {
       return ops::reshape(ops::prod(ops::where(condition, sizes, Tensor::number(int64_t{1}))),
@@ -60,22 +51,15 @@ class SplitAxes {
     if (result.ndim() < 2 || result.ndim() > 3 || !result.dim(0).same(folded.dim(0)) ||
         !result.dim(-1).same(folded.dim(2)))
       reject();
-    const Tensor sizes = ops::shape(x);
-    if (result.ndim() == 2) {
-      const Tensor kept = numbers_below(rank_ - 1);
-      const Tensor others = kept + ops::cast(ops::greater_equal(kept, axis_), DType::kI64);
-      return ops::reshape(result, dims_of(ops::index_select(sizes, others, 0), where_));
-    }
+    if (result.ndim() == 2) return ops::reshape(result, shape_without(x, axis_, where_));
     if (result.dim(1).same(folded.dim(1))) return ops::reshape(result, x.shape());
-    const Tensor here = ops::equal(numbers_, axis_);
-    const Tensor changed = ops::where(here, dim_value(result.dim(1), DType::kI64), sizes);
+    const Tensor changed = ops::where(ops::equal(numbers_, axis_),
+                                      dim_value(result.dim(1), DType::kI64), ops::shape(x));
     return ops::reshape(result, dims_of(changed, where_));
   }
 
  private:
-  [[noreturn]] void reject() const {
-    fail(ErrorCode::kUsage, where_, "a tensor is given whose value is not known while tracing");
-  }
+  [[noreturn]] void reject() const { fail(ErrorCode::kUsage, where_, kUnknownValue); }
 
   std::string where_;
   int64_t rank_;
@@ -83,6 +67,11 @@ class SplitAxes {
 };
 
 }  // namespace
+
+bool takes_sizes(const AttrDef& def) {
+  return def.type == AttrType::kDim || def.type == AttrType::kDims ||
+         (def.type == AttrType::kAny && def.or_tensor);
+}
 
 Shape dims_of(const Tensor& values, std::string_view where) {
   const Dim count = element_count(std::span<const Dim>(values.shape()));
@@ -112,6 +101,21 @@ Tensor stack_numbers(const Tensors& numbers) { return ops::stack(numbers, 0); }
 
 Tensor numbers_below(int64_t count) {
   return ops::arange(AttrValue(int64_t{0}), AttrValue(count), AttrValue(int64_t{1}), DType::kI64);
+}
+
+Tensor position_of(const Tensor& axis, int64_t count, std::string_view where) {
+  const auto one = element_count(std::span<const Dim>(axis.shape())).equals(Dim(1));
+  if (!is_integer(axis.dtype()) || !one.value_or(false))
+    fail(ErrorCode::kUsage, where, "expected one integer, found ", axis.type());
+  // Negative indices count from the end, and others are errors.
+  const Tensor given = ops::reshape(ops::cast(axis, DType::kI64), Shape{1});
+  return ops::index_select(numbers_below(count), given, 0);
+}
+
+Shape shape_without(const Tensor& x, const Tensor& position, std::string_view where) {
+  const Tensor kept = numbers_below(x.ndim() - 1);
+  const Tensor others = kept + ops::cast(ops::greater_equal(kept, position), DType::kI64);
+  return dims_of(ops::index_select(ops::shape(x), others, 0), where);
 }
 
 Tensors call(BoundCall bound) {

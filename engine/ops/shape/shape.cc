@@ -372,36 +372,17 @@ void infer_view_dtype(InferContext& c) {
 
 // --- axes of run time ---
 
-namespace {
-
-/// One position among `count`, counted from the front; kData at run time for others.
-Tensor position_of(std::string_view op, const Tensor& axis, int64_t count) {
-  const auto one = element_count(std::span<const Dim>(axis.shape())).equals(Dim(1));
-  if (!is_integer(axis.dtype()) || !one.value_or(false))
-    reject(op, "axis: expected one integer, found ", axis.type());
-  const Tensor given = ops::reshape(ops::cast(axis, DType::kI64), Shape{1});
-  const Tensor positive =
-      ops::where(ops::less_than(given, integer(0)), given + integer(count), given);
-  return ops::index_select(numbers_below(count), positive, 0);
-}
-
-}  // namespace
-
 Tensors decompose_squeeze_at(CallContext& c) {
   const Tensor& x = c.operand(0);
-  const int64_t rank = x.ndim();
-  if (rank == 0) reject("squeeze", "a 0-D tensor has no axes");
-  const Tensor at = position_of("squeeze", c.operand(1), rank);
-  const Tensor kept = numbers_below(rank - 1);
-  const Tensor from = kept + ops::cast(ops::greater_equal(kept, at), DType::kI64);
-  const Tensor sizes = ops::index_select(ops::shape(x), from, 0);
-  return {ops::reshape(x, dims_of(sizes, "squeeze: "))};
+  if (x.ndim() == 0) reject("squeeze", "a 0-D tensor has no axes");
+  const Tensor at = position_of(c.operand(1), x.ndim(), "squeeze: axis: ");
+  return {ops::reshape(x, shape_without(x, at, "squeeze: "))};
 }
 
 Tensors decompose_unsqueeze_at(CallContext& c) {
   const Tensor& x = c.operand(0);
   const int64_t rank = x.ndim();
-  const Tensor at = position_of("unsqueeze", c.operand(1), rank + 1);
+  const Tensor at = position_of(c.operand(1), rank + 1, "unsqueeze: axis: ");
   const Tensor places = numbers_below(rank + 1);
   // A further size of 1 at the end is what the new axis reads.
   const Tensor sizes = ops::concat({ops::shape(x), ops::ones({Dim(1)}, DType::kI64)}, 0);
