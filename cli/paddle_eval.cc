@@ -5,7 +5,6 @@
 
 #include "base/files.h"
 #include "base/interrupt.h"
-#include "base/parallel.h"
 #include "comm/join.h"
 #include "comm/simulation.h"
 #include "commands.h"
@@ -13,6 +12,7 @@
 #include "common_model_files.h"
 #include "common_observer.h"
 #include "common_options.h"
+#include "common_ranks.h"
 #include "lang/syntax/program.h"
 #include "llm/language_model.h"
 #include "sections/sections.h"
@@ -153,9 +153,7 @@ int run_eval(int argc, char** argv) {
     request.overrides = cli::with_model_files(request.config_file, std::move(request.overrides));
   watch_for_interrupts();
   const comm::Membership membership = comm::membership_from_environment();
-  if (membership.size > 1 && simulated > 1)
-    fail(ErrorCode::kUsage, "--simulate runs all ranks in one process; there are ", membership.size,
-         " of them");
+  cli::check_simulated(membership, simulated);
   const bool has_ranks = membership.size > 1;
   for (const std::string& each : request.overrides)
     if (each.starts_with("parallel") && !has_ranks && simulated == 1)
@@ -164,7 +162,7 @@ int run_eval(int argc, char** argv) {
   if (simulated > 1) return simulate(simulated, request);
   const auto communicator = std::make_shared<comm::Communicator>(
       has_ranks ? comm::join(membership, comm::JoinOptions::from_environment()) : nullptr);
-  if (has_ranks) cli::use_config_threads(std::max(1, available_cores() / membership.local_size));
+  cli::use_threads_of_rank(membership, 0);
   std::string part;
   train::EvaluatedModel subject = open_subject(request, has_ranks, part);
   return evaluate_rank(request, std::move(subject), part, communicator);

@@ -20,6 +20,7 @@
 #include "common_model_files.h"
 #include "common_observer.h"
 #include "common_options.h"
+#include "common_ranks.h"
 #include "infer/batches.h"
 #include "infer/random_inputs.h"
 #include "lang/syntax/program.h"
@@ -177,9 +178,7 @@ profile::Measurement measure_training(const std::string& path, const ProfileOpti
   train::RunConfig config = train::read_config(path, overrides);
   for (const std::string& w : config.warnings)
     if (membership.rank == 0) cli::print_warning(w);
-  cli::use_config_threads(config.threads > 0 || membership.size == 1
-                              ? config.threads
-                              : std::max(1, available_cores() / membership.local_size));
+  cli::use_threads_of_rank(membership, config.threads);
   config.compile.target.device = cli::open_device(options.device);
   if (membership.size > 1 || options.simulated > 1)
     cli::check_runs_ranks(config.compile.target.device);
@@ -360,9 +359,7 @@ int profile_subject(ProfileOptions& options) {
   const bool several = membership.size > 1 || options.simulated > 1;
   if (several && !training)
     fail(ErrorCode::kUsage, "ranks share training steps; ", subject, " is a model");
-  if (membership.size > 1 && options.simulated > 1)
-    fail(ErrorCode::kUsage, "--simulate runs all ranks in one process; there are ", membership.size,
-         " of them");
+  cli::check_simulated(membership, options.simulated);
   const auto transport =
       membership.size > 1 ? comm::join(membership, comm::JoinOptions::from_environment()) : nullptr;
   if (options.dry_run) {

@@ -21,6 +21,7 @@
 #include "common_model_files.h"
 #include "common_options.h"
 #include "common_progress.h"
+#include "common_ranks.h"
 #include "common_table.h"
 #include "config/document.h"
 #include "ir/module.h"
@@ -447,10 +448,7 @@ int run_train(int argc, char** argv) {
   const bool is_server = place && place->is_server();
   const comm::Membership membership =
       is_server ? comm::Membership() : comm::membership_from_environment();
-  if (membership.size > 1 && simulated > 1)
-    fail(ErrorCode::kUsage, "--simulate runs all ranks in one process; ",
-         membership.source.empty() ? "paddle-launch" : membership.source, " has started ",
-         membership.size, " of them");
+  cli::check_simulated(membership, simulated);
   auto overrides = cli::take_overrides(arguments);
   std::string config_path;
   train::RunConfig config;
@@ -511,9 +509,7 @@ int run_train(int argc, char** argv) {
     cli::check_data(config, pictures);
     return 0;
   }
-  cli::use_config_threads(config.threads > 0 || membership.size == 1
-                              ? config.threads
-                              : std::max(1, available_cores() / membership.local_size));
+  cli::use_threads_of_rank(membership, config.threads);
   options.resume = !resume.empty();
   options.output = options.resume ? resume : folder_of_run(output, replay, config);
   if (membership.attempt > 0) continue_after_restart(options);

@@ -18,10 +18,10 @@ std::set<const Op*> read_operations(const config::Section& amp, const char* key,
       return;
     }
     const auto names = op_names();
-    diagnostics.add(ErrorCode::kConfig,
-                    str("amp.", key, ": there is no operation '", item.text, "'",
-                        did_you_mean(item.text, names)),
-                    item.location());
+    diagnostics.add(
+        ErrorCode::kConfig,
+        str("amp.", key, ": unknown operation '", item.text, "'", did_you_mean(item.text, names)),
+        item.location());
   };
   if (node.is_sequence())
     for (const config::Node& item : node.items) read(item);

@@ -8,6 +8,7 @@
 #include "config/kind_keys.h"
 #include "ops/core/op.h"
 #include "partition/factor_text.h"
+#include "train/config/memory_key.h"
 
 namespace paddle::train {
 
@@ -71,16 +72,9 @@ void read_recompute(const Section& section, ParallelConfig& parallel,
 
 void read_buckets(const Section& section, ParallelConfig& parallel,
                   config::Diagnostics& diagnostics) {
-  const std::string& text = section.at("bucket").text;
   constexpr uint64_t kMax = uint64_t{1} << 40;
-  const auto size = parse_byte_size(text);
-  if (size && *size > 0 && *size <= kMax)
+  if (const auto size = read_memory(section, "parallel", "bucket", kMax, "4 MiB", diagnostics))
     parallel.bucket_bytes = static_cast<int64_t>(*size);
-  else
-    diagnostics.add(
-        ErrorCode::kConfig,
-        "parallel.bucket: expected an amount of memory such as 4 MiB, found '" + text + "'",
-        section.location("bucket"));
   const std::string overlap = section.text("overlap");
   if (overlap != "auto") parallel.overlap = overlap == "always";
   parallel.sums_each = section.text("reduce") == "each";

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <cmath>
 
-#include "base/byte_size.h"
 #include "base/text.h"
+#include "train/config/memory_key.h"
 
 namespace paddle::train {
 
@@ -19,17 +19,10 @@ constexpr int64_t kMaxSteps = 1 << 20;
 
 void read_cache(const Section& cache, ps::UpdateOptions& out, config::Diagnostics& diagnostics) {
   out.cache_refresh = static_cast<int>(cache.integer("refresh"));
-  const std::string& text = cache.at("memory").text;
   constexpr uint64_t kMax = uint64_t{1} << 44;
-  const auto bytes = parse_byte_size(text);
-  if (!bytes || *bytes == 0 || *bytes > kMax)
-    diagnostics.add(ErrorCode::kConfig,
-                    "parameter_server.cache.memory: expected an amount of memory such as 256 MiB, "
-                    "found '" +
-                        text + "'",
-                    cache.location("memory"));
-  else
-    out.cache_bytes = *bytes;
+  out.cache_bytes =
+      read_memory(cache, "parameter_server.cache", "memory", kMax, "256 MiB", diagnostics)
+          .value_or(out.cache_bytes);
 }
 
 ps::UpdateOptions read_updates(const Section& section, config::Diagnostics& diagnostics) {
@@ -52,15 +45,14 @@ ps::UpdateOptions read_updates(const Section& section, config::Diagnostics& diag
   } else {
     out.order_log = section.boolean("order_log");
   }
-  for (const char* key : {"staleness", "merge", "cache"}) {
-    const bool is_default = !(key == std::string_view("staleness") ? out.staleness.has_value()
-                              : key == std::string_view("merge")   ? out.merge > 1
-                                                                   : out.cache_bytes > 0);
-    if (out.is_geo() && !is_default)
+  const std::pair<const char*, bool> of_async[] = {{"staleness", out.staleness.has_value()},
+                                                   {"merge", out.merge > 1},
+                                                   {"cache", out.cache_bytes > 0}};
+  for (const auto& [key, is_given] : of_async)
+    if (out.is_geo() && is_given)
       diagnostics.add(ErrorCode::kConfig,
                       str("parameter_server.", key, " is for mode: async, not geo"),
                       section.location(key));
-  }
   if (out.staleness && *out.staleness < out.merge - 1)
     diagnostics.add(ErrorCode::kConfig,
                     str("parameter_server.staleness: workers send gradients every ", out.merge,

@@ -75,7 +75,7 @@ for typo in "s/epochs: 1/epoch: 1/|14:9: unknown key 'epoch' in 'train' (did you
   "s/lr: 0.1/rate: 0.1/|unknown key 'rate' in 'optimizer'" \
   "s/name: sgd/name: sgdd/|found 'sgdd' (did you mean 'sgd'?)" \
   "s/logits, label)/logits label)/|run9.yaml:5:" \
-  "\$ a amp: {custom_low: [matmull]}|amp.custom_low: there is no operation 'matmull' (did you mean 'matmul'?)" \
+  "\$ a amp: {custom_low: [matmull]}|amp.custom_low: unknown operation 'matmull' (did you mean 'matmul'?)" \
   "\$ a compile: {fusoin: false}|unknown key 'fusoin' in 'compile' (did you mean 'fusion'?)" \
   "\$ a metrics: {top: 'acuracy(logits, label'}|'(' is never closed" "\$ a optimizers: {a: {name: sgd, lr: 1}}|either 'optimizer' or 'optimizers'"; do
   n=$((n + 1))

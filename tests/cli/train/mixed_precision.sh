@@ -157,7 +157,7 @@ rejected() { # MESSAGE arguments: status 3 with that message
   "$bin/paddle-train" "$folder/net.yaml" --output "$folder/bad" "$@" > "$folder/log" 2>&1
   [[ $? == 3 ]] && grep -qF -- "$message" "$folder/log" || { fail "expected: $message"; cat "$folder/log"; }
 }
-rejected "amp.custom_full: there is no operation 'sofmax' (did you mean 'softmax'?)" precision=f16 'amp.custom_full=[sofmax]'
+rejected "amp.custom_full: unknown operation 'sofmax' (did you mean 'softmax'?)" precision=f16 'amp.custom_full=[sofmax]'
 rejected "is in custom_low and in custom_full" precision=f16 'amp.custom_full=[exp]' 'amp.custom_low=[exp]'
 rejected "amp.full_layers: no layer, block or range matches 'liner_2' (did you mean 'linear_2'?)" precision=f16 'amp.full_layers=[liner_2]'
 rejected "'amp.level'" precision=f16 amp.level=O3
