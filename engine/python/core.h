@@ -94,8 +94,8 @@ std::shared_ptr<PyObject> kept(PyObject* borrowed);
 /// Calls on more elements than this take long enough for other threads to be let in.
 constexpr int64_t kMaxWithLock = int64_t{1} << 14;
 
-/// ForkedProcessError in a process that was made by fork and would use several threads, since it
-/// has none of those of its parent. Needs Python's lock.
+/// Throws ForkedProcessError in a process that was made by fork and would use several threads: the
+/// threads of its parent do not exist there. The caller holds the GIL.
 void require_threads();
 
 /// Lets other Python threads run for a scope.

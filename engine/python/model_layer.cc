@@ -28,7 +28,7 @@ PyObject* construct(PyTypeObject* type, PyObject* arguments, PyObject* /*names*/
     lang::check_program(*model.program);
     model.entry = model.program->find_entry(function);
     if (!model.entry)
-      fail(ErrorCode::kUsage, model.program->file, ": there is no function '", function, "'");
+      fail(ErrorCode::kUsage, model.program->file, ": function '", function, "' not found");
     return ModelObject::make(type, std::move(model)).release();
   });
 }
@@ -72,9 +72,7 @@ class LayerValues final : public lang::ParameterProvider {
     if (!object)
       fail(ErrorCode::kUsage, "the ", what, " '", path, "' depends on the inputs of the call");
     const Tensor& tensor = operand_value(object);
-    if (tensor.dtype() != dtype ||
-        !std::ranges::equal(to_shape(shape), tensor.shape(),
-                            [](const Dim& a, const Dim& b) { return a.same(b); }))
+    if (tensor.dtype() != dtype || !same_shape(to_shape(shape), tensor.shape()))
       fail(ErrorCode::kModel, what, " '", path, "' is ", tensor.type(), ", the model needs ",
            text(dtype), str(shape));
     return tensor;

@@ -148,30 +148,37 @@ class DataLoader:
         yield from self._workers.read(tasks, self.seed, epoch)
 
 
+def _states():
+    return random.getstate(), _paddle.get_rng_state()
+
+
+def _set_states(states):
+    random.setstate(states[0])
+    _paddle.set_rng_state(states[1])
+
+
 @contextlib.contextmanager
-def _own_numbers(state):
-    """With random numbers from a state, a list that is updated; the states of the process stay as they are."""
-    before, own = random.getstate(), _paddle.get_rng_state()
-    random.setstate(state[0])
-    _paddle.set_rng_state(state[1])
+def _keeping_states():
+    """The states of the process's random numbers are, after the scope, what they were before."""
+    before = _states()
     try:
         yield
     finally:
-        state[:] = random.getstate(), _paddle.get_rng_state()
-        random.setstate(before)
-        _paddle.set_rng_state(own)
+        _set_states(before)
 
 
-def _first_state(name):
+def _begin_numbers(name):
+    """Begins the random numbers that belong to a name."""
     source = random.Random(name)
-    return [source.getstate(), (source.getrandbits(63), 0)]
+    _set_states((source.getstate(), (source.getrandbits(63), 0)))
 
 
 def read_samples(dataset, indices, seed, epoch):
     """Samples of a dataset, each with random numbers of its own."""
     out = []
-    for index in indices:
-        with _own_numbers(_first_state(f"{seed}/{epoch}/{index}")):
+    with _keeping_states():
+        for index in indices:
+            _begin_numbers(f"{seed}/{epoch}/{index}")
             out.append(dataset[index])
     return out
 
@@ -180,12 +187,17 @@ class SampleStream:
     """The samples of an iterable dataset in one epoch, with random numbers of their own."""
 
     def __init__(self, dataset, seed, epoch, worker=0):
-        self._state = _first_state(f"{seed}/{epoch}/worker {worker}")
-        with _own_numbers(self._state):
+        with _keeping_states():
+            _begin_numbers(f"{seed}/{epoch}/worker {worker}")
             self._samples = iter(dataset)
+            self._states = _states()
 
     def batch(self, size, drop_last):
         """The next samples; none at the end."""
-        with _own_numbers(self._state):
-            samples = list(itertools.islice(self._samples, size))
+        with _keeping_states():
+            _set_states(self._states)
+            try:
+                samples = list(itertools.islice(self._samples, size))
+            finally:
+                self._states = _states()
         return [] if drop_last and len(samples) < size else samples
