@@ -52,7 +52,7 @@ constexpr Command kCommands[] = {
      cli::diff_command},
     {"Runs", "compare-runs", "the first step and operation at which two runs diverge",
      cli::compare_runs_command},
-    {"Runs", "exchanges", "what the ranks of a run exchanged last, and where they part",
+    {"Runs", "exchanges", "the last exchanges of the ranks of a run, and where they diverge",
      cli::exchanges_command},
     {"Prediction and evaluation", "infer", "predict with a model, or generate text",
      cli::infer_command},

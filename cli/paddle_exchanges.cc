@@ -1,4 +1,4 @@
-// paddle-exchanges RUN: the last exchanges of the ranks of a run, and where they part.
+// paddle-exchanges RUN: the last exchanges of the ranks of a run, and where they diverge.
 
 #include <nlohmann/json.hpp>
 
@@ -35,7 +35,7 @@ ordered_json json_of(const comm::FlightLog& log, int64_t now) {
 }
 
 int run_exchanges(int argc, char** argv) {
-  cli::App app{"Shows what the ranks of a run exchanged last, and where they part."};
+  cli::App app{"Shows the last exchanges of the ranks of a run, and where they diverge."};
   app.footer(
       "The exit code is 1 if a rank did not enter an exchange in which others wait, or is "
       "slow. Example: paddle-exchanges runs/digits");

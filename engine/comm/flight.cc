@@ -10,6 +10,7 @@
 #include <new>
 
 #include "base/span.h"
+#include "tensor/random.h"
 
 namespace paddle::comm {
 namespace {
@@ -17,14 +18,14 @@ namespace {
 static_assert(sizeof(FlightHeader) <= kFlightHeaderBytes);
 static_assert(sizeof(FlightRecord) == 192);
 
-/// FNV-1a of what identifies the members of an exchange.
+/// A hash of what identifies the members of an exchange.
 uint64_t members_number(const FlightRecord& record) {
-  uint64_t hash = 0xcbf29ce484222325u;
+  uint64_t hash = 0;
   const bool is_message = (record.flags & (FlightRecord::kSends | FlightRecord::kReceives)) != 0;
   for (const auto part : {static_cast<uint64_t>(is_message), static_cast<uint64_t>(record.first),
                           static_cast<uint64_t>(record.stride), static_cast<uint64_t>(record.count),
                           uint64_t{record.tag}})
-    hash = (hash ^ part) * 0x100000001b3u;
+    hash = mix64(hash ^ part);
   return hash;
 }
 

@@ -35,7 +35,8 @@ struct FlightLog {
 FlightLog read_flight(const std::string& path);
 /// The same of bytes, whose origin errors name.
 FlightLog read_flight(std::span<const std::byte> bytes, const std::string& path);
-/// The records RANK.flight of a folder, by rank. kData as above; none if there is no such folder.
+/// The records RANK.flight of a folder, by rank. kData as above; empty if the folder does not
+/// exist.
 std::vector<FlightLog> read_flights(const std::string& folder);
 
 /// "all_reduce 412 of step 88 (models/moe.yaml:31)".
