@@ -1,11 +1,10 @@
 // Memory shared with others: Python's buffer protocol, which NumPy reads and offers, and DLPack.
 
 #include <cstring>
-#include <map>
-#include <mutex>
 
 #include "python/core.h"
 #include "tensor/dlpack.h"
+#include "tensor/shared_storage.h"
 
 namespace paddle::python {
 namespace {
@@ -56,8 +55,10 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
       raise(PyExc_BufferError, str("buffers have no elements of type ", text(array.dtype),
                                    "; use astype('float32') or DLPack"));
     if (!array.device().is_cpu()) raise(PyExc_BufferError, "the tensor is not on the CPU");
-    if ((flags & PyBUF_WRITABLE) == PyBUF_WRITABLE)
-      raise(PyExc_BufferError, "a view of a tensor is read-only; copy it to write");
+    const bool writable = is_shared_writable(array);
+    if ((flags & PyBUF_WRITABLE) == PyBUF_WRITABLE && !writable)
+      raise(PyExc_BufferError,
+            "a view of a tensor is read-only; copy it to write, or use numpy(writable=True)");
     const bool contiguous = array.is_contiguous();
     if (!contiguous && (flags & PyBUF_STRIDES) != PyBUF_STRIDES)
       raise(PyExc_BufferError, "the tensor is not contiguous");
@@ -71,7 +72,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     view->buf = array.raw();
     view->len = array.size() * item;
     view->itemsize = item;
-    view->readonly = 1;
+    view->readonly = writable ? 0 : 1;
     view->ndim = static_cast<int>(array.shape.size());
     view->format = (flags & PyBUF_FORMAT) ? const_cast<char*>(format) : nullptr;
     view->shape = (flags & PyBUF_ND) ? exported->shape.data() : nullptr;
@@ -88,35 +89,11 @@ void release_buffer(PyObject* /*self*/, Py_buffer* view) {
   view->internal = nullptr;
 }
 
-namespace {
-
-/// Storage of other packages.
-std::mutex imported_mutex;
-std::map<const Storage*, std::weak_ptr<Storage>> imported;
-size_t next_cleanup = 64;
-
-Array note_import(Array array) {
-  const std::lock_guard lock(imported_mutex);
-  if (imported.size() >= next_cleanup) {
-    std::erase_if(imported, [](const auto& each) { return each.second.expired(); });
-    next_cleanup = 2 * imported.size() + 64;
-  }
-  imported[array.storage.get()] = array.storage;
-  return array;
-}
-
-}  // namespace
-
-bool is_imported(const Array& array) {
-  const std::lock_guard lock(imported_mutex);
-  const auto it = imported.find(array.storage.get());
-  return it != imported.end() && !it->second.expired();
-}
-
-std::optional<Array> array_of_buffer(PyObject* object, bool share) {
+std::optional<Array> array_of_buffer(PyObject* object, Memory memory) {
   if (!PyObject_CheckBuffer(object)) return std::nullopt;
   auto view = std::make_unique<Py_buffer>();
-  checked(PyObject_GetBuffer(object, view.get(), PyBUF_RECORDS_RO));
+  const bool writable = memory == Memory::kSharedWritable;
+  checked(PyObject_GetBuffer(object, view.get(), writable ? PyBUF_RECORDS : PyBUF_RECORDS_RO));
   // The buffer is released with the last array that uses it, maybe on a thread without the lock.
   const std::shared_ptr<Py_buffer> owner(view.release(), [](Py_buffer* held) {
     if (Py_IsInitialized()) {
@@ -137,13 +114,18 @@ std::optional<Array> array_of_buffer(PyObject* object, bool share) {
     strides.push_back(owner->strides[i] / item);
     shareable = shareable && owner->strides[i] % item == 0;
   }
+  if (!shareable && writable)
+    raise(PyExc_BufferError,
+          "memory that is not aligned to its elements cannot be written through");
   if (!shareable) {  // PyBuffer_ToContiguous copies what is not aligned
     Array out = Array::empty(*dtype, shape);
     checked(PyBuffer_ToContiguous(out.raw(), owner.get(), owner->len, 'C'));
     return out;
   }
   Array out = dlpack::borrowed(*dtype, owner->buf, std::move(shape), std::move(strides), owner);
-  return share ? note_import(std::move(out)) : dlpack::own_copy(out);
+  if (memory == Memory::kCopied) return dlpack::own_copy(out);
+  writable ? share_writable(out.storage) : share(out.storage);
+  return out;
 }
 
 // --- DLPack ---
@@ -179,7 +161,9 @@ Ref tensor_of_managed(Managed* managed) {
     if (it->deleter) it->deleter(it);
   });
   try {
-    return python_tensor(Tensor(note_import(dlpack::array_of(managed->tensor, owner))));
+    Array array = dlpack::array_of(managed->tensor, owner);
+    share(array.storage);
+    return python_tensor(Tensor(std::move(array)));
   } catch (const Error& error) {
     raise(PyExc_BufferError, error.message());
   }
@@ -215,9 +199,9 @@ PyObject* to_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
       major = PyLong_AsLong(number.get());
       if (PyErr_Occurred()) throw PythonError();
     }
+    const uint64_t read_only = is_shared_writable(array) ? 0 : dlpack::kReadOnly;
     if (major >= 1)
-      return capsule_of<dlpack::Versioned>(std::move(array),
-                                           copied ? dlpack::kCopied : dlpack::kReadOnly)
+      return capsule_of<dlpack::Versioned>(std::move(array), copied ? dlpack::kCopied : read_only)
           .release();
     return capsule_of<dlpack::Managed>(std::move(array), 0).release();
   });

@@ -179,11 +179,12 @@ Tensors tensors_of(PyObject* sequence, const char* what);
 
 // --- buffers.cc ---
 
-/// The elements that an object with the buffer protocol has: shared if `share` and they are
-/// aligned, else copied. Empty if it has no buffer; TypeError for elements that no tensor can have.
-std::optional<Array> array_of_buffer(PyObject* object, bool share);
-/// Whether the array shares memory of another package, which may write it.
-bool is_imported(const Array& array);
+/// Where the elements of a buffer are: kShared copies those that are not aligned, kSharedWritable
+/// is a BufferError for them.
+enum class Memory { kCopied, kShared, kSharedWritable };
+/// The elements that an object with the buffer protocol has. Empty if it has no buffer; TypeError
+/// for elements that no tensor can have.
+std::optional<Array> array_of_buffer(PyObject* object, Memory memory);
 int get_buffer(PyObject* self, Py_buffer* view, int flags);
 void release_buffer(PyObject* self, Py_buffer* view);
 PyObject* to_dlpack(PyObject* self, PyObject* args, PyObject* kwargs);

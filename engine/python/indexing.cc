@@ -26,7 +26,7 @@ Tensor positions_of(PyObject* object) {
   if (PyLong_Check(object) || is_slice(object)) return {};
   if (PyList_Check(object)) return value_of(object, std::nullopt);
   // Numbers of NumPy have a buffer without axes.
-  auto array = array_of_buffer(object, false);
+  auto array = array_of_buffer(object, Memory::kCopied);
   return array && !array->shape.empty() ? Tensor(std::move(*array)) : Tensor();
 }
 

@@ -4,6 +4,7 @@
 
 #include "autograd/autograd.h"
 #include "python/deferred_calls.h"
+#include "tensor/shared_storage.h"
 
 namespace paddle::python {
 namespace {
@@ -25,7 +26,7 @@ bool can_defer(const OpCall& call) {
 /// Storage that other packages may write.
 bool is_shared(const Tensor& tensor) {
   const Array* const array = tensor.concrete();
-  return array && is_imported(*array);
+  return array && paddle::is_shared(*array);
 }
 
 class Deferring final : public Interpreter {

@@ -123,7 +123,7 @@ def tensor_lines(paddle):
         out.append(f"    def __r{name}__(self, other: TensorLike) -> Tensor: ...")
     out += [f"    def {name}(self, other: TensorLike) -> Tensor: ...  # type: ignore[override]" if name in COMPARISONS[:2]
             else f"    def {name}(self, other: TensorLike) -> Tensor: ..." for name in COMPARISONS]
-    out += ["    def item(self) -> Any: ...", "    def tolist(self) -> Any: ...", "    def numpy(self, copy: _bool = ...) -> Any: ...",
+    out += ["    def item(self) -> Any: ...", "    def tolist(self) -> Any: ...", "    def numpy(self, copy: _bool = ..., writable: _bool = ...) -> Any: ...",
             "    def backward(self, grad_tensor: Tensor | None = ..., retain_graph: _bool = ...) -> None: ...",
             "    def clear_grad(self) -> None: ...", "    def clear_gradient(self) -> None: ...",
             "    def detach(self) -> Tensor: ...", "    def astype(self, dtype: str) -> Tensor: ...",

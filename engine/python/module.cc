@@ -54,9 +54,12 @@ PyObject* from_bytes(PyObject* /*module*/, PyObject* arguments) {
   });
 }
 
-PyObject* from_buffer(PyObject* /*module*/, PyObject* object) {
+PyObject* from_buffer(PyObject* /*module*/, PyObject* arguments) {
   return guarded<PyObject*>(nullptr, [&] {
-    auto array = array_of_buffer(object, true);
+    PyObject* object = nullptr;
+    int writable = 0;
+    if (!PyArg_ParseTuple(arguments, "Op:from_numpy", &object, &writable)) throw PythonError();
+    auto array = array_of_buffer(object, writable ? Memory::kSharedWritable : Memory::kShared);
     if (!array) raise(PyExc_TypeError, "from_numpy: the object has no buffer");
     return python_tensor(Tensor(std::move(*array))).release();
   });
@@ -101,7 +104,7 @@ PyObject* load(PyObject* /*module*/, PyObject* path) {
 PyMethodDef functions[] = {
     {"to_tensor", to_tensor, METH_VARARGS, "A tensor with a copy of the data."},
     {"from_bytes", from_bytes, METH_VARARGS, "A tensor of bytes, a dtype and a shape."},
-    {"from_buffer", from_buffer, METH_O, "A tensor that shares a buffer's memory."},
+    {"from_buffer", from_buffer, METH_VARARGS, "A tensor that shares a buffer's memory."},
     {"from_dlpack", from_dlpack, METH_O, "A tensor of a DLPack capsule."},
     {"save", save, METH_VARARGS, "Writes named tensors as safetensors."},
     {"load", load, METH_O, "The tensors of a safetensors file."},

@@ -3,6 +3,8 @@
 #include "autograd/autograd.h"
 #include "python/capture.h"
 #include "python/lazy.h"
+#include "tensor/dlpack.h"
+#include "tensor/shared_storage.h"
 
 namespace paddle::python {
 namespace {
@@ -28,16 +30,42 @@ PyObject* tolist(PyObject* object, PyObject* /*unused*/) {
   });
 }
 
+/// Lets others write the memory of a tensor. Values that share it without the tensor's knowledge,
+/// such as the operand of an operation that did nothing, keep theirs: the tensor moves to memory of
+/// its own then.
+void make_writable(PyObject* object) {
+  Tensor& value = tensor_of(object);
+  require_writable(value);
+  compute({value});
+  if (is_shared_writable(value.array())) return;
+  const bool is_leaf = value.requires_grad() && autograd::is_leaf(value);
+  if (value.requires_grad() && !is_leaf)
+    fail(ErrorCode::kUsage, "numpy: writable: the tensor is recorded; use detach() first");
+  if (!value.array().device().is_cpu()) raise(PyExc_BufferError, "the tensor is not on the CPU");
+  if (value.content().use_count() > 1 || value.array().storage.use_count() > 1) {
+    const Tensor own(dlpack::own_copy(value.array()));
+    if (is_leaf)
+      autograd::set_leaf_value(value, own);
+    else
+      value.assign(own);
+  }
+  share_writable(value.array().storage);
+}
+
 /// NumPy makes its array of the buffer, so it is imported only here.
 PyObject* numpy(PyObject* object, PyObject* arguments, PyObject* names) {
   return guarded<PyObject*>(nullptr, [&] {
-    static const char* keys[] = {"copy", nullptr};
-    int copy = 0;
-    if (!PyArg_ParseTupleAndKeywords(arguments, names, "|p:numpy", const_cast<char**>(keys), &copy))
+    static const char* keys[] = {"copy", "writable", nullptr};
+    int copy = 0, writable = 0;
+    if (!PyArg_ParseTupleAndKeywords(arguments, names, "|pp:numpy", const_cast<char**>(keys), &copy,
+                                     &writable))
       throw PythonError();
     const Ref module = checked(PyImport_ImportModule("numpy"));
-    return checked(PyObject_CallMethod(module.get(), copy ? "array" : "asarray", "O", object))
-        .release();
+    if (copy) return checked(PyObject_CallMethod(module.get(), "array", "O", object)).release();
+    if (writable) make_writable(object);
+    Ref out = checked(PyObject_CallMethod(module.get(), "asarray", "O", object));
+    if (!writable) checked(PyObject_CallMethod(out.get(), "setflags", "O", Py_False));
+    return out.release();
   });
 }
 

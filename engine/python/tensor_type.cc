@@ -95,7 +95,7 @@ Tensor operand_of(PyObject* object) {
   }
   if (PyList_Check(object) || PyTuple_Check(object) || PyUnicode_Check(object) || object == Py_None)
     return {};
-  if (auto array = array_of_buffer(object, false)) return Tensor(std::move(*array));
+  if (auto array = array_of_buffer(object, Memory::kCopied)) return Tensor(std::move(*array));
   return {};
 }
 

@@ -174,7 +174,7 @@ Argument argument_of(PyObject* object) {
     for (Py_ssize_t i = 0; i < count; ++i) out.push_back(operand_value(item_of(object, i)));
     return out;
   }
-  if (auto array = array_of_buffer(object, false)) {
+  if (auto array = array_of_buffer(object, Memory::kCopied)) {
     // Numbers of NumPy have a buffer, too.
     if (array->shape.empty()) return attr_of_scalar(*array);
     return Tensor(std::move(*array));
@@ -235,7 +235,8 @@ Tensor value_of(PyObject* object, std::optional<DType> dtype) {
   }
   if (is_tensor(object)) {
     array = tensor_of(object).array();
-  } else if (auto shared = is_sequence(object) ? std::nullopt : array_of_buffer(object, true)) {
+  } else if (auto shared =
+                 is_sequence(object) ? std::nullopt : array_of_buffer(object, Memory::kShared)) {
     array = std::move(*shared);
   } else {
     Nested nested;

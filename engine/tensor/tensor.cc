@@ -1,6 +1,7 @@
 #include "tensor/tensor.h"
 
 #include "tensor/complex.h"
+#include "tensor/shared_storage.h"
 
 namespace paddle {
 
@@ -133,9 +134,15 @@ void Tensor::assign(const Tensor& value) const {
   if (cell.view) {
     Cell::View& view = *cell.view;
     view.base.assign(view.write(view.base, value));
-    view.base_version = view.base.cell_->version;
+    // A view of memory that others write is read again.
+    view.base_version =
+        is_shared_writable(view.base.content().get()) ? -1 : view.base.cell_->version;
   }
-  cell.content = value.content();
+  const Array* const next = is_shared_writable(cell.content.get()) ? value.concrete() : nullptr;
+  if (next)
+    copy_elements(*next, *cell.content->concrete());
+  else
+    cell.content = value.content();
   cell.record = value.record();
   ++cell.version;
 }

@@ -52,6 +52,70 @@ class NumPy(unittest.TestCase):
         tensor[0] = 9  # a new value: views keep the old one
         self.assertEqual((view[0], tensor[0].item()), (1, 9))
 
+    def test_writable(self):
+        for array in forms("float32"):
+            if not array.size:
+                continue
+            tensor = paddle.from_numpy(array, writable=True)
+            array[...] = 3
+            self.assertTrue(np.array_equal(tensor.numpy(), array))
+            tensor.add_(1.0)
+            self.assertTrue((array == 4).all())
+            if tensor.ndim:
+                tensor[0] = 6
+                tensor[-1:].add_(1.0)
+                self.assertTrue(np.array_equal(tensor.numpy(), array))
+                self.assertEqual(array[-1].max(), 7 if len(array) == 1 else 5)
+        line = np.arange(5.0)
+        tensor = paddle.from_numpy(line, writable=True)
+        tensor[:] = tensor.flip(0)
+        self.assertEqual(line.tolist(), [4, 3, 2, 1, 0])
+
+    def test_writable_views(self):
+        tensor = paddle.to_tensor([1.0, 2.0])
+        before = tensor.detach()
+        old = tensor.numpy()
+        view = tensor.numpy(writable=True)
+        view[0] = 5
+        self.assertEqual((tensor.tolist(), before.tolist(), old.tolist()), ([5, 2], [1, 2], [1, 2]))
+        tensor.set_value([7.0, 8.0])
+        self.assertEqual(view.tolist(), [7, 8])
+        self.assertFalse(tensor.numpy().flags.writeable)
+        self.assertTrue(tensor.numpy(writable=True).flags.writeable)
+        self.assertEqual(tensor.numpy(writable=True).ctypes.data, view.ctypes.data)
+        del tensor
+        gc.collect()
+        self.assertEqual(view.tolist(), [7, 8])
+
+    def test_writable_parameters(self):
+        layer = paddle.nn.Linear(2, 1)
+        view = layer.weight.numpy(writable=True)
+        view[...] = 1
+        layer.bias.set_value([0.0])
+        function = paddle.jit.to_static(layer.forward)
+        x = paddle.to_tensor([[1.0, 2.0]])
+        self.assertEqual((layer(x).item(), function(x).item()), (3, 3))
+        view[...] = 2
+        self.assertEqual((layer(x).item(), function(x).item()), (6, 6))
+        optimizer = paddle.optimizer.SGD(0.5, parameters=layer.parameters())
+        layer(x).sum().backward()
+        optimizer.step()
+        self.assertEqual(view.ravel().tolist(), [1.5, 1])
+        self.assertEqual(layer.weight.flatten().tolist(), [1.5, 1])
+
+    def test_writable_errors(self):
+        fixed = np.ones(2)
+        fixed.setflags(write=False)
+        with self.assertRaises((BufferError, ValueError)):
+            paddle.from_numpy(fixed, writable=True)
+        unaligned = np.frombuffer(bytearray(17), "uint8")[1:].view("float64")
+        with self.assertRaisesRegex(BufferError, "aligned"):
+            paddle.from_numpy(unaligned, writable=True)
+        recorded = paddle.to_tensor([1.0], stop_gradient=False) * 2
+        with self.assertRaisesRegex(paddle.UsageError, "detach"):
+            recorded.numpy(writable=True)
+        self.assertTrue(recorded.detach().numpy(writable=True).flags.writeable)
+
     def test_mixed_operands(self):
         array, tensor = np.array([1.0, 2.0], "float32"), paddle.to_tensor([10.0, 20.0])
         self.assertEqual((tensor + array).tolist(), [11, 22])

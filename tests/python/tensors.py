@@ -276,6 +276,20 @@ class Buffers(unittest.TestCase):
         del shared
         gc.collect()
 
+    def test_writable_memory(self):
+        numbers = array.array("f", [1, 2, 3])
+        shared = paddle.from_numpy(numbers, writable=True)
+        numbers[0] = 7
+        end = shared[1:]
+        end.add_(1.0)
+        self.assertEqual((shared.tolist(), numbers.tolist()), ([7, 3, 4], [7, 3, 4]))
+        view = memoryview(shared)
+        self.assertFalse(view.readonly)
+        view[2] = 9
+        self.assertEqual(((shared * 2).tolist(), end.tolist()), ([14, 6, 18], [3, 9]))
+        with self.assertRaises(BufferError):
+            paddle.from_numpy(b"abc", writable=True)
+
     def test_dlpack(self):
         for dtype in ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
                       "bfloat16", "float32", "float64", "complex64"]:

@@ -110,9 +110,12 @@ def summary(net, input_size=None, dtype="float32"):
     return summarize(net, input_size, dtype)
 
 
-def from_numpy(array):
-    """A tensor that shares the memory of an array; writes to the array are seen by the tensor."""
-    return _paddle.from_buffer(array)
+def from_numpy(array, writable=False):
+    """A tensor that shares the memory of an array; writes to the array are seen by the tensor.
+
+    With `writable` in-place operations on the tensor write to the array as well.
+    """
+    return _paddle.from_buffer(array, writable)
 
 
 def from_dlpack(data):
