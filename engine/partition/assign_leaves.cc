@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -10,6 +11,7 @@
 #include "ops/core/cost.h"
 #include "partition/communication.h"
 #include "partition/stages.h"
+#include "partition/updated_states.h"
 
 namespace paddle::partition {
 namespace {
@@ -33,6 +35,13 @@ double cost_of(const Operation& operation) {
   return call_flops(*operation.op, operation.attrs, operands, results) + kPerByte * bytes;
 }
 
+/// Operations that must be in one stage: from the first that reads a state to the last that its new
+/// value depends on.
+struct Whole {
+  std::string state;
+  size_t first = 0, last = 0;
+};
+
 /// The forward pass in the order of the program, with the leaves that each operation is the first
 /// to read, and the bytes that cross to those after it.
 struct Line {
@@ -40,6 +49,7 @@ struct Line {
   std::vector<double> cost;
   std::vector<double> crossing;  ///< between operation i and the next one
   std::vector<std::vector<std::string>> leaves;
+  std::vector<Whole> wholes = {};
 };
 
 Line line_up(const ir::Function& function) {
@@ -84,16 +94,42 @@ Line line_up(const ir::Function& function) {
   return line;
 }
 
+std::vector<Whole> find_wholes(const ir::Function& function, const Line& line) {
+  std::vector<Whole> out;
+  for (const UpdatedState& state : updated_states(function)) {
+    const auto needed = ancestors(state.after);
+    std::optional<size_t> first;
+    size_t last = 0;
+    for (size_t i = 0; i < line.operations.size(); ++i) {
+      if (needed.contains(line.operations[i])) last = i;
+      if (!first)
+        ir::for_each_read(*line.operations[i], [&](const Value* v) {
+          if (v == state.before) first = i;
+        });
+    }
+    if (first && last > *first) out.push_back({state.name, *first, last});
+  }
+  return out;
+}
+
 }  // namespace
 
 LeafStages assign_leaves(const ir::Function& function, int stages) {
-  const Line line = line_up(function);
+  Line line = line_up(function);
+  line.wholes = find_wholes(function, line);
   const size_t count = line.operations.size();
   // A stage begins with an operation that reads a new leaf, where little crosses, but something.
   std::vector<size_t> candidates;
   double least = std::numeric_limits<double>::infinity();
+  const Whole* divided = nullptr;  // by a place that would do otherwise
   for (size_t i = 1; i < count; ++i)
     if (!line.leaves[i].empty() && line.crossing[i - 1] > 0) {
+      const auto whole = std::find_if(line.wholes.begin(), line.wholes.end(),
+                                      [&](const Whole& w) { return w.first < i && i <= w.last; });
+      if (whole != line.wholes.end()) {
+        divided = &*whole;
+        continue;
+      }
       candidates.push_back(i);
       least = std::min(least, line.crossing[i - 1]);
     }
@@ -103,11 +139,14 @@ LeafStages assign_leaves(const ir::Function& function, int stages) {
     for (const size_t i : candidates)
       if (line.crossing[i - 1] <= slack * least) places.push_back(i);
     // Enough to choose from.
-    if (places.size() + 1 >= static_cast<size_t>(2 * stages)) break;
+    if (places.size() + 1 >= 2 * static_cast<size_t>(stages)) break;
   }
   if (places.size() + 1 < static_cast<size_t>(stages))
     fail(ErrorCode::kConfig, "parallel.pipeline: the model can be cut into at most ",
-         places.size() + 1, " stages, ", stages, " are wanted");
+         places.size() + 1, " stages, ", stages, " are wanted",
+         divided
+             ? str("; the state '", divided->state, "' must be read and updated in the same stage")
+             : "");
   std::vector<double> before(count + 1, 0);
   for (size_t i = 0; i < count; ++i) before[i + 1] = before[i] + line.cost[i];
   // best[s][k]: the least cost of the most expensive of s + 1 stages, the last of which begins at

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "ir/clone.h"
+#include "partition/updated_states.h"
 
 namespace paddle::partition {
 namespace {
@@ -79,7 +80,13 @@ void StageCut::place_operations(const LeafStages& leaves, bool training) {
     if (const auto it = leaves.find(port.name); it != leaves.end()) f.leaf_stage = it->second;
   }
   std::unordered_set<const Operation*> forward;
-  if (training) forward = ancestors(function_.body.results[0]);
+  if (training) {
+    forward = ancestors(function_.body.results[0]);
+    // The next micro-batch reads the new value of a state.
+    for (const UpdatedState& state : updated_states(function_))
+      forward.merge(ancestors(state.after));
+    state_copies_ = state_copies(function_);
+  }
   // The last stage whose forward pass reads a value.
   std::unordered_map<const Value*, int> last_read;
   for (const auto& operation : function_.body.operations) {
@@ -97,8 +104,9 @@ void StageCut::place_operations(const LeafStages& leaves, bool training) {
         all.leaves.insert(it->second.leaves.begin(), it->second.leaves.end());
       }
     });
-    const bool is_free =
-        !is_placed && !(all.batch && all.leaf_stage >= 0) && !(has_effect(o) && all.leaf_stage < 0);
+    const bool is_free = !is_placed && !state_copies_.contains(&o) &&
+                         !(all.batch && all.leaf_stage >= 0) &&
+                         !(has_effect(o) && all.leaf_stage < 0);
     if (is_free) {
       for (const Value* v : o.results) free[v] = all;
       continue;
@@ -166,7 +174,8 @@ int StageCut::value_number(const Value* value) {
 bool StageCut::is_recomputed(const Value* value, const Place& reader) const {
   const Place* const from = place_of(value);
   return from && from->kind == JobKind::kForward && reader.kind != JobKind::kForward &&
-         from->stage == reader.stage && dropped_.contains(value) && !numbers_.contains(value);
+         from->stage == reader.stage && !state_copies_.contains(value->producer) &&
+         dropped_.contains(value) && !numbers_.contains(value);
 }
 
 void StageCut::keep_recompute_inputs(const Value* value, const Place& reader,

@@ -59,7 +59,8 @@ struct StageFunction {
 class StageCut {
  public:
   /// `training`: the first result is the loss, and what it does not depend on belongs to the
-  /// backward pass. Otherwise all of the function is forward. The function must outlive the cut.
+  /// backward pass, except for new values of states that the forward pass reads. Otherwise all of
+  /// the function is forward. The function must outlive the cut.
   /// `dropped`: values of the forward pass that later jobs of the same stage compute again.
   StageCut(const ir::Function& function, const LeafStages& leaves, int stages, bool training,
            bool split_backward, std::unordered_set<const ir::Value*> dropped = {});
@@ -112,6 +113,7 @@ class StageCut {
   int stages_;
   std::unordered_map<const ir::Operation*, Place> places_;  ///< of those that are not free
   std::unordered_set<const ir::Value*> dropped_;
+  std::unordered_set<const ir::Operation*> state_copies_;
   std::vector<const ir::Value*> values_;
   std::unordered_map<const ir::Value*, int> numbers_;
   std::vector<Transfer> transfers_;

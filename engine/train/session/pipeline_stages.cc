@@ -5,6 +5,7 @@
 
 #include "partition/communication.h"
 #include "partition/stage_update.h"
+#include "partition/updated_states.h"
 #include "runtime/compile.h"
 
 namespace paddle::train {
@@ -56,6 +57,7 @@ void PipelineStages::cut(CompiledFunction& c) {
     ensure(training, "an evaluation was cut before the training step");
     leaves_ = partition::assign_leaves(*c.logical, context_.stages());
   }
+  if (training) partition::copy_updated_states(*c.function);
   std::unordered_set<const ir::Value*> dropped;
   if (training && options.recompute) dropped = dropped_values(*c.function);
   c.cut = std::make_unique<partition::StageCut>(

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Averaged weights in a pipeline: evaluations and saved models are those of one process, for weights
-# that two stages read and for running statistics; batches that do not divide into micro-batches.
+# that two stages read, for running statistics and for states; batches that do not divide into micro-batches.
 # needs: python3
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
@@ -60,6 +60,18 @@ data:
   transforms: [{scale: {fields: image, factor: 0.00392156862745098}}]
 train: {steps: 4, log_every: 1, evaluate_every: 1, checkpoint_every: never}
 Y
+# Updates of a state that the forward and the backward pass read.
+sed -e 's/^name: tied/name: state/' -e '/^  model: |/,/^  outputs/c\
+  model: |\
+    x = linear(mean(reshape(image, [batch, 49, 16]), [1]), 8)\
+    scale = state("scale", [8], init=1)\
+    y = relu(x * scale)\
+    if training:\
+      update(scale, 0.9 * scale + 0.4 * mean(relu(detach(y)), [0]))\
+    for i in range(4):\
+      y = y + linear(relu(linear(y, 16)), 8)\
+    logits = linear(y, 10)\
+  outputs: [logits]' "$folder/tied.yaml" > "$folder/state.yaml"
 compare() {
   for run in one two; do
     "$bin/paddle-eval" "$folder/$run" 2> /dev/null | tail -n 1 > "$folder/$run.eval"
@@ -77,7 +89,7 @@ if len(one) != 9 or any(abs(a - b) > 1e-9 * abs(a) for a, b in zip(one, two)):
     sys.exit(1)
 P
 }
-for net in net tied; do
+for net in net tied state; do
   for more in train.ema.decay=0.7 "train.swa={start: 1, every: 1}" "optimizer={name: schedule_free_adamw}"; do
     rm -rf "$folder/one" "$folder/two"
     ok "$train" "$folder/$net.yaml" "$more" train.accumulate=2 --output "$folder/one"
@@ -85,6 +97,15 @@ for net in net tied; do
     compare "$net $more"
   done
 done
+for more in parallel.schedule=zero_bubble parallel.recompute=full; do
+  rm -rf "$folder/one" "$folder/two"
+  ok "$train" "$folder/state.yaml" train.accumulate=4 --output "$folder/one"
+  ok "$train" "$folder/state.yaml" "parallel={pipeline: 2, micro_batches: 4}" "$more" --simulate 2 --output "$folder/two"
+  compare "state $more"
+done
+sed -i -e '/if training/,/update(scale/d' -e 's/logits = linear(y, 10)/if training:\n      update(scale, 0.9 * scale + 0.4 * mean(y, [0]))\n    logits = linear(y, 10)/' "$folder/state.yaml"
+expect 3 "the state 'scale' must be read and updated in the same stage" \
+  "$train" "$folder/state.yaml" "parallel={pipeline: 4, micro_batches: 4}" --simulate 4
 # 16 samples in 3 micro-batches: 5, 5 and 6.
 rm -rf "$folder/one" "$folder/two"
 ok "$train" "$folder/tied.yaml" train.accumulate=3 --output "$folder/one"
