@@ -385,7 +385,7 @@ endforeach()
 
 # Not a part of the programs; cmake/python.cmake makes the extension of it.
 paddle_room(python
-  DEPENDS base config tensor ops ir autograd runtime formats lang optim program data train sections
+  DEPENDS base config comm tensor ops ir autograd runtime formats lang optim program data train sections
           exporter plugin api
   LIBRARIES Python3::Module NEEDS PADDLE_PYTHON_FOUND)
 if(TARGET paddle_python)

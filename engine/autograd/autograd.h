@@ -55,6 +55,8 @@ using GradientHook = std::function<Tensor(const Tensor& gradient)>;
 /// `remove_hook`. kUsage for a tensor that requires no gradient; eager mode only.
 int64_t add_hook(const Tensor& tensor, GradientHook hook);
 void remove_hook(const Tensor& tensor, int64_t number);
+/// Whether a leaf has hooks.
+bool has_hooks(const Tensor& leaf);
 
 /// Gradients of the operands for those of the results; undefined ones are zeros.
 using CustomVjp =

@@ -172,6 +172,8 @@ void remove_hook(const Tensor& tensor, int64_t number) {
   record_of(tensor).node->hooks.erase(number);
 }
 
+bool has_hooks(const Tensor& leaf) { return !record_of(leaf).node->hooks.empty(); }
+
 Tensors with_vjp(const Tensors& results, const Tensors& operands, const CustomVjp& vjp) {
   static const Op& op = get_op("assign");
   if (!wants_record(op, operands)) return results;

@@ -105,6 +105,8 @@ void Capture::backward(const Tensors& outputs, const Tensors& cotangents) {
     if (!cell.requires_grad) continue;
     if (!autograd::is_leaf(cell.before))
       fail(ErrorCode::kUsage, "backward would reach a tensor that was computed before the call");
+    if (autograd::has_hooks(cell.before))
+      fail(ErrorCode::kUsage, "backward runs the hook of a tensor (register_hook) in Python");
     leaves.push_back(cell.object.get());
     values.push_back(stored_value(cell.object.get()));
   }

@@ -24,6 +24,7 @@ struct Compiled {
   std::vector<size_t> removed;  ///< cells without a value after a call
   std::vector<size_t> given;    ///< tensor cells that come with each call
   bool writes_tensors = false;
+  bool has_backward = false;
   std::set<const void*> fixed_roots;  ///< of tensors that do not, if it writes tensors
   size_t outputs = 0;
   int random_input = -1;
@@ -135,6 +136,7 @@ PyObject* compile_function(PyObject* /*module*/, PyObject* arguments) {
       out->outputs = outputs.size();
       capture.restore();
       add_cells(*out, capture);
+      out->has_backward = capture.has_backward();
       out->random_input = capture.random_input();
       out->random_calls = capture.random_calls();
       out->updates = capture.updates();
@@ -193,6 +195,9 @@ bool read_cells(const Compiled& compiled, const std::vector<PyObject*>& objects,
     const Cell& cell = compiled.cells[i].cell;
     values[i] = value_of_cell(compiled.cells[i], objects, i);
     if (cell.input.defined() != values[i].defined()) return false;
+    if (compiled.has_backward && cell.kind == Cell::Kind::kTensor && cell.requires_grad &&
+        values[i].requires_grad() && autograd::has_hooks(values[i]))
+      return false;
     if (values[i].defined() && !fits(values[i], cell, symbols)) return false;
   }
   return true;

@@ -251,6 +251,7 @@ void add_model_layers(PyObject* module);
 void add_language_models(PyObject* module);
 void add_plugins(PyObject* module);
 void add_readers(PyObject* module);
+void add_distributed(PyObject* module);
 void add_traces(PyObject* module);
 void add_compiled_functions(PyObject* module);
 void add_lazy(PyObject* module);

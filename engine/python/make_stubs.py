@@ -13,7 +13,7 @@ import re
 import sys
 
 HEADER = '"""Generated; do not edit."""\nfrom collections.abc import Callable, Iterator, Sequence\nfrom typing import Any, Literal\n'
-MODULES = ("amp", "autograd", "config", "custom_operation", "data", "export", "fft", "io", "jit", "language_model", "linalg",
+MODULES = ("amp", "autograd", "config", "custom_operation", "data", "distributed", "export", "fft", "io", "jit", "language_model", "linalg",
            "metric", "model", "model_layer", "nn", "nn.clip", "nn.containers", "nn.functional", "nn.layer", "nn.layers", "nn.recurrent",
            "nn.simple", "optimizer",
            "plugins", "training")

@@ -141,6 +141,7 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit__paddle() {  
     add_language_models(module.get());
     add_plugins(module.get());
     add_readers(module.get());
+    add_distributed(module.get());
     add_traces(module.get());
     add_compiled_functions(module.get());
     add_lazy(module.get());

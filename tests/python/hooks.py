@@ -152,3 +152,29 @@ import tempfile
 with tempfile.TemporaryDirectory() as folder:
     paddle.jit.save(lambda v: Tanh.apply(v), folder + "/m", {"x": "float64[n]"})
     assert paddle.jit.load(folder + "/m").predict(x)["out"].tolist() == paddle.tanh(x).tolist()
+
+# A compiled step calls the hooks of its parameters, whether they are there before it is compiled or come later.
+net = paddle.nn.Linear(1, 1)
+optimizer = paddle.optimizer.SGD(1.0, parameters=net.parameters())
+
+
+def step(x):
+    loss = net(x).sum()
+    loss.backward()
+    optimizer.step()
+    optimizer.clear_grad()
+    return loss
+
+
+def weight_after(run):
+    net.weight.set_value([[1.0]])
+    run(paddle.to_tensor([[3.0]]))
+    return net.weight.item()
+
+
+early, late = paddle.jit.to_static(step), paddle.jit.to_static(step)
+assert weight_after(late) == weight_after(step) == -2
+hook = net.weight.register_hook(lambda g: g * 2)
+assert weight_after(step) == weight_after(early) == weight_after(late) == -5
+hook.remove()
+assert weight_after(step) == weight_after(early) == weight_after(late) == -2

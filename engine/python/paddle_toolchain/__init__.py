@@ -51,10 +51,10 @@ float64 = "float64"
 complex64 = "complex64"
 complex128 = "complex128"
 
-_MODULES = ("amp", "autograd", "config", "data", "export", "fft", "io", "jit", "linalg", "metric", "nn", "optimizer", "plugins")
+_MODULES = ("amp", "autograd", "config", "data", "distributed", "export", "fft", "io", "jit", "linalg", "metric", "nn", "optimizer", "plugins")
 # Classes of modules that are imported when they are first used.
 _CLASSES = {"LanguageModel": "language_model", "Model": "model", "Network": "model", "Run": "training", "Trainer": "training",
-            "ModelLayer": "model_layer", "lang": "model_layer", "op": "custom_operation"}
+            "DataParallel": "distributed", "ModelLayer": "model_layer", "lang": "model_layer", "op": "custom_operation"}
 
 
 def as_paddle():

@@ -88,18 +88,79 @@ def default_collate(samples):
     return _paddle.function("stack")(tensors)
 
 
+class BatchSampler:
+    """The indices of each batch of a dataset, whose order depends on `seed` and the number of the epoch."""
+
+    def __init__(self, dataset, batch_size=1, shuffle=False, drop_last=False, seed=0):
+        if batch_size < 1:
+            raise ValueError(f"{type(self).__name__}: batch_size must be at least 1, not {batch_size}")
+        self.dataset, self.batch_size, self.shuffle = dataset, batch_size, shuffle
+        self.drop_last, self.seed, self.epoch = drop_last, seed, 0
+
+    def set_epoch(self, epoch):
+        """Sets the number of the epoch."""
+        self.epoch = epoch
+
+    def _order(self):
+        order = list(range(len(self.dataset)))
+        if self.shuffle:
+            random.Random(f"{self.seed}/{self.epoch}").shuffle(order)
+        return order
+
+    def __iter__(self):
+        order = self._order()
+        for batch in range(self._count(len(order))):
+            yield order[batch * self.batch_size:(batch + 1) * self.batch_size]
+
+    def _count(self, samples):
+        full, rest = divmod(samples, self.batch_size)
+        return full + (1 if rest and not self.drop_last else 0)
+
+    def __len__(self):
+        return self._count(len(self.dataset))
+
+
+class DistributedBatchSampler(BatchSampler):
+    """The share of a rank: every `num_replicas`-th sample. All ranks get as many, so some of the first samples are read
+    twice where they do not divide. By default the ranks of the run that `distributed.init_parallel_env` has joined."""
+
+    def __init__(self, dataset, batch_size=1, num_replicas=None, rank=None, shuffle=False, drop_last=False, seed=0):
+        from . import distributed
+
+        super().__init__(dataset, batch_size, shuffle, drop_last, seed)
+        self.nranks = distributed.get_world_size() if num_replicas is None else num_replicas
+        self.local_rank = distributed.get_rank() if rank is None else rank
+        if not 0 <= self.local_rank < self.nranks:
+            raise ValueError(f"DistributedBatchSampler: rank {self.local_rank} is not below {self.nranks}")
+
+    def _order(self):
+        order = super()._order()
+        most = -(-len(order) // self.nranks) * self.nranks
+        while order and len(order) < most:
+            order += order[:most - len(order)]
+        return order[self.local_rank::self.nranks]
+
+    def __len__(self):
+        return self._count(-(-len(self.dataset) // self.nranks))
+
+
 class DataLoader:
     """Batches of a dataset. The order of an epoch depends on `seed` and the number of the epoch.
 
     With `num_workers` as many processes read the samples, which are started anew (spawn): the dataset is pickled for
     them, and a program that is run as a script needs `if __name__ == "__main__"`. The random numbers of `random` and of
     this package that a sample draws depend on the seed, the epoch and its index, so batches are the same for any number
-    of workers. Of an `IterableDataset` the batches of the workers take turns.
+    of workers. Of an `IterableDataset` the batches of the workers take turns. A `batch_sampler`, which iterates over
+    lists of indices, replaces the order and the size of batches.
     """
 
-    def __init__(self, dataset, batch_size=1, shuffle=False, drop_last=False, collate_fn=None, seed=0, num_workers=0):
+    def __init__(self, dataset, batch_size=1, shuffle=False, drop_last=False, collate_fn=None, seed=0, num_workers=0,
+                 batch_sampler=None):
         if batch_size < 1:
             raise ValueError(f"DataLoader: batch_size must be at least 1, not {batch_size}")
+        if batch_sampler is not None and (batch_size != 1 or shuffle or drop_last or isinstance(dataset, IterableDataset)):
+            raise ValueError("DataLoader: a batch_sampler replaces batch_size, shuffle and drop_last, and needs a dataset "
+                             "with indices")
         if num_workers < 0:
             raise ValueError(f"DataLoader: num_workers must not be negative, found {num_workers}")
         if shuffle and isinstance(dataset, IterableDataset):
@@ -108,17 +169,17 @@ class DataLoader:
         self.drop_last, self.seed, self.epoch = drop_last, seed, 0
         self.collate_fn = collate_fn or default_collate
         self.num_workers, self._workers = num_workers, None
+        self._has_sampler = batch_sampler is not None
+        self.batch_sampler = batch_sampler or BatchSampler(dataset, batch_size, shuffle, drop_last, seed)
 
     def __len__(self):
-        full, rest = divmod(len(self.dataset), self.batch_size)
-        return full + (1 if rest and not self.drop_last else 0)
+        return len(self.batch_sampler)
 
     def _batches(self, epoch):
         """The indices of each batch."""
-        order = list(range(len(self.dataset)))
-        if self.shuffle:
-            random.Random(f"{self.seed}/{epoch}").shuffle(order)
-        return [order[batch * self.batch_size:(batch + 1) * self.batch_size] for batch in range(len(self))]
+        if not self._has_sampler:
+            self.batch_sampler.set_epoch(epoch)
+        return list(self.batch_sampler)
 
     def _read(self, epoch):
         """The samples of each batch, in this process."""
