@@ -345,7 +345,7 @@ paddle_room(tune
 paddle_room(sections DEPENDS data graph quant_common serve train tune)
 
 paddle_room(api
-  DEPENDS base config formats tensor ops autograd compiler runtime onnx text program train llm sections
+  DEPENDS base config comm formats tensor ops autograd compiler runtime onnx text program train llm sections
   LIBRARIES nlohmann_json::nlohmann_json)
 
 # The implementation of include/paddle; cmake/install.cmake makes the shared library of it.

@@ -48,6 +48,12 @@ void combine_elements(T* into, const T* other, int64_t count, Reduction reductio
 
 void combine(std::byte* into, const std::byte* other, int64_t count, DType dtype,
              Reduction reduction) {
+  if (is_complex(dtype)) {
+    if (reduction != Reduction::kSum)
+      fail(ErrorCode::kUsage, "complex numbers have no order for a reduction");
+    return combine(into, other, 2 * count, dtype == DType::kC64 ? DType::kF32 : DType::kF64,
+                   reduction);
+  }
   visit_dtype(dtype, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
     combine_elements(reinterpret_cast<T*>(into), reinterpret_cast<const T*>(other), count,

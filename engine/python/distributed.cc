@@ -43,17 +43,6 @@ size_t bytes_of(const Array& array) {
 
 std::byte* memory_of(const Array& array) { return static_cast<std::byte*>(array.raw()); }
 
-/// Complex numbers as pairs of floats, which add up alike.
-struct Numbers {
-  DType dtype;
-  int64_t count;
-  explicit Numbers(const Array& array) : dtype(array.dtype), count(array.size()) {
-    if (!is_complex(dtype)) return;
-    dtype = dtype == DType::kC64 ? DType::kF32 : DType::kF64;
-    count *= 2;
-  }
-};
-
 comm::Reduction reduction_of(const std::string& name) {
   if (name == "max") return comm::Reduction::kMax;
   if (name == "min") return comm::Reduction::kMin;
@@ -126,14 +115,13 @@ PyObject* all_reduce(PyObject* /*module*/, PyObject* arguments) {
     auto job = std::make_unique<Started>();
     job->in = host_array(tensor);
     job->out = Array::empty(job->in.dtype, job->in.shape);
-    const Numbers numbers(job->in);
     job->scratch = Array::empty(DType::kU8, {static_cast<int64_t>(comm::all_reduce_scratch(
-                                                numbers.dtype, numbers.count, group.size()))});
-    const comm::ReduceBuffer buffer{job->in.raw(), job->out.raw(), numbers.count};
+                                                job->in.dtype, job->in.size(), group.size()))});
+    const comm::ReduceBuffer buffer{job->in.raw(), job->out.raw(), job->in.size()};
     const comm::CollectiveCall call{.group = group, .scratch = memory_of(job->scratch)};
     if (start) {
       run.collectives().overlap(true);
-      run.collectives().start_all_reduce({&buffer, 1}, numbers.dtype, reduction_of(reduction),
+      run.collectives().start_all_reduce({&buffer, 1}, job->in.dtype, reduction_of(reduction),
                                          call);
       PyObject* const capsule = PyCapsule_New(job.get(), kStarted, destroy_started);
       if (!capsule)
@@ -144,7 +132,7 @@ PyObject* all_reduce(PyObject* /*module*/, PyObject* arguments) {
     }
     {
       const WithoutLock others;
-      run.collectives().all_reduce({&buffer, 1}, numbers.dtype, reduction_of(reduction), call);
+      run.collectives().all_reduce({&buffer, 1}, job->in.dtype, reduction_of(reduction), call);
     }
     return python_tensor(Tensor(std::move(job->out))).release();
   });
@@ -180,14 +168,13 @@ PyObject* reduce_scatter(PyObject* /*module*/, PyObject* arguments) {
            " does not divide into ", parts, " parts");
     shape[0] /= parts;
     Array out = Array::empty(in.dtype, shape);
-    const Numbers numbers(out);
-    const std::vector<int64_t> counts(group.size(), numbers.count);
+    const std::vector<int64_t> counts(group.size(), out.size());
     const Array scratch = Array::empty(
         DType::kU8,
         {static_cast<int64_t>(comm::reduce_scatter_scratch(bytes_of(out), group.size()))});
     {
       const WithoutLock others;
-      run.collectives().reduce_scatter(in.raw(), out.raw(), counts, numbers.dtype,
+      run.collectives().reduce_scatter(in.raw(), out.raw(), counts, in.dtype,
                                        reduction_of(reduction),
                                        {.group = group, .scratch = memory_of(scratch)});
     }

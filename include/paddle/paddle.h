@@ -6,6 +6,7 @@
 // or newer); paddle_c.h is a plain C interface for prediction from any language.
 
 #include "paddle/array.h"
+#include "paddle/communicator.h"
 #include "paddle/error.h"
 #include "paddle/language_model.h"
 #include "paddle/model.h"

@@ -56,6 +56,10 @@ twice predict "$bin/example_cpp_predict" steps-{}/model 1 2
 tail -n 1 predict.1 | grep -Eq '0\.(4|5)' || { cat predict.1 >&2; fail "2 * 1 - 2 + 0.5 is 0.5"; }
 twice predict_c "$bin/example_c_predict" c-{}/model 1 2
 twice gradients "$bin/example_cpp_gradients"
+for ranks in 1 3; do
+  twice ranks "$bin/paddle-launch" -n $ranks "$bin/example_cpp_ranks"
+  grep -qx "weights of $ranks ranks: 2.000 -1.000" ranks.1 || { cat ranks.1 >&2; fail "ranks"; }
+done
 
 # Errors have the exit codes of the tools.
 status=0
