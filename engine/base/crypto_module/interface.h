@@ -1,6 +1,6 @@
 #pragma once
-// The functions of the module `crypto` (base/module.h): AES-256-GCM, Ed25519 and random bytes, by
-// OpenSSL. They return 1, or 0 if something fails or does not fit.
+// The functions of the module `crypto` (base/module.h): AES-256-GCM, Ed25519, certificates and
+// random bytes, by OpenSSL. They return 1, or 0 if something fails or does not fit.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace paddle {
 
 /// The version that paddle_module_version() returns.
-constexpr int kCryptoModuleVersion = 1;
+constexpr int kCryptoModuleVersion = 2;
 
 extern "C" {
 
@@ -33,6 +33,19 @@ using paddle_ed25519_sign_t = int(const char* pem, size_t pem_bytes, const uint8
 /// is no such key.
 using paddle_ed25519_verify_t = int(const char* pem, size_t pem_bytes, const uint8_t* message,
                                     size_t bytes, const uint8_t* signature);
+
+/// A certificate (X.509) with a new private key of the curve P-256, both as PEM.
+struct PaddleCertificate {
+  const char* name;     ///< of its owner, also as a DNS name
+  const char* purpose;  ///< extended key usage: "serverAuth", "clientAuth"; "": an authority
+  const char* issuer_certificate;  ///< PEM of the authority that signs it; null: itself
+  const char* issuer_key;
+  int64_t seconds;  ///< for which it is valid from now on; negative: it has expired
+  char* certificate;
+  char* key;
+  size_t capacity;  ///< of both, with a zero at their ends
+};
+using paddle_make_certificate_t = int(const PaddleCertificate* call);
 }
 
 }  // namespace paddle
