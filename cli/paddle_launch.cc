@@ -116,7 +116,7 @@ int run_launch(int argc, char** argv) {
   constexpr double kDay = 86400;
   std::string hosts, ssh, emit;
   launch::EmittedRun emitted;
-  bool check = false, simulate = false, dry_run = false, json = false;
+  bool check = false, simulate = false, dry_run = false, json = false, insecure_network = false;
   cli::Option* const ranks =
       app.add_option("-n,--ranks", options.ranks, "processes to start on this machine")
           ->check(cli::in_range(1, comm::kMaxRanks));
@@ -137,9 +137,12 @@ int run_launch(int argc, char** argv) {
   app.add_option("--ssh", ssh, "program that starts the launchers of --hosts, instead of ssh");
   cli::Option* const servers =
       app.add_option("--servers", options.servers,
-                     "servers of tables to start, next to the ranks: the same command, which the "
-                     "environment tells what it is; those that are killed are started again")
+                     "servers of tables to start on each machine, next to the ranks: the same "
+                     "command, which the environment tells what it is; those that are killed are "
+                     "started again")
           ->check(cli::in_range(1, comm::kMaxRanks));
+  app.add_flag("--insecure-network", insecure_network,
+               "several machines: let servers of tables start without TLS");
   cli::Option* const restarts =
       app.add_option("--restarts", options.restarts,
                      "how often a run that has lost a rank continues from its last checkpoint")
@@ -198,6 +201,7 @@ int run_launch(int argc, char** argv) {
   if (nodes->empty()) reject_options({node}, "without --nodes");
   if (!emit.empty()) {
     reject_options({nodes, rendezvous, restarts, logs, dead, longest, joining}, "with --emit");
+    emitted.insecure_network = insecure_network;
     print_emitted(emit, emitted, options);
     return 0;
   }
@@ -213,10 +217,8 @@ int run_launch(int argc, char** argv) {
     options.ranks = 1;
     options.servers = 0;
   }
-  if (!servers->empty() && (check || !hosts.empty() || options.nodes > 1))
-    fail(ErrorCode::kUsage,
-         "--servers starts servers of tables for a command on this machine; on several ones they "
-         "are started by `paddle ps serve`");
+  if (!servers->empty() && check) fail(ErrorCode::kUsage, "--check starts no servers of tables");
+  if (insecure_network) ::setenv("PADDLE_INSECURE_NETWORK", "1", 1);
   if (hosts.empty() && !ssh.empty())
     fail(ErrorCode::kUsage, "--ssh starts the launchers of --hosts, which is not given");
   if (options.node >= options.nodes)

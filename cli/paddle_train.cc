@@ -480,8 +480,6 @@ int run_train(int argc, char** argv) {
     const std::string run = !resume.empty() ? resume : folder_of_run(output, replay, config);
     cli::ServeOptions serve;
     serve.stays = place->source == "PADDLE_SERVERS";
-    const char* const insecure = std::getenv("PADDLE_INSECURE_NETWORK");
-    serve.insecure_network = insecure && *insecure == '1';
     return cli::serve_tables(std::move(config), run, *place, serve);
   }
   // The other ranks learn of a wrong config from one that has joined.
@@ -518,7 +516,7 @@ int run_train(int argc, char** argv) {
     if (servers > 0)
       fail(ErrorCode::kUsage, "--servers: the run has servers, as ", place->source, " says");
     servers = place->servers;
-    options.servers = cli::servers_of(*place);
+    options.servers = cli::servers_of(config, *place);
   }
   if (servers > 0) cli::use_servers(config, servers);
   Console console;

@@ -24,7 +24,7 @@ PsServe::PsServe(App& app)
   serve_->add_option("-o,--output", output_,
                      "run folder, the same as that of the workers (default: runs/<config name>)");
   serve_->add_flag("--stay", options_.stays, "wait for another run when the workers have ended");
-  serve_->add_flag("--insecure-network", options_.insecure_network,
+  serve_->add_flag("--insecure-network", insecure_network_,
                    "listen where other machines reach it, although rows are not encrypted");
 }
 
@@ -32,6 +32,7 @@ bool PsServe::parsed() const { return serve_->parsed(); }
 
 int PsServe::run() {
   register_sections();
+  if (insecure_network_) ::setenv("PADDLE_INSECURE_NETWORK", "1", 1);
   auto overrides = take_overrides(arguments_);
   if (arguments_.size() != 1)
     fail(ErrorCode::kUsage, "serve takes one config, found ", arguments_.size());

@@ -22,6 +22,7 @@ class PsServe {
   std::vector<std::string> arguments_;
   std::string output_;
   int index_ = 0, servers_ = 1;
+  bool insecure_network_ = false;
   ServeOptions options_;
 };
 

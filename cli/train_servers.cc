@@ -14,24 +14,28 @@
 #include "common.h"
 #include "common_options.h"
 #include "ps/sockets.h"
+#include "table_wires.h"
 #include "train/runs/run_folder.h"
 
 namespace paddle::cli {
 namespace {
 
 /// The token of runs that state none: only where no other machine can connect.
-std::string token_of(const ps::ServersPlace& place, bool is_local) {
+std::string token_of(const ps::ServersPlace& place) {
   if (!place.token.empty()) return place.token;
-  if (is_local) return "run";
+  if (place.is_local) return "run";
   fail(ErrorCode::kUsage,
        "servers of tables on several machines need PADDLE_RENDEZVOUS_TOKEN, a shared secret, the "
        "same for all servers and workers: any client that knows it can change rows");
 }
 
-bool is_local(const std::vector<std::string>& addresses) {
-  return std::all_of(addresses.begin(), addresses.end(), [](const std::string& each) {
-    return comm::is_loopback(comm::parse_address(each, "address of a server").host);
-  });
+/// Where a server listens: where workers expect it, or, if paddle-launch tells them, on the
+/// interface that reaches the launcher.
+std::string listening_address(const ps::ServersPlace& place, const ServeOptions& options) {
+  if (!place.addresses.empty()) return place.addresses[static_cast<size_t>(place.index)];
+  if (place.is_local || place.rendezvous.empty()) return options.listen;
+  const std::string host = comm::parse_address(place.rendezvous, "PADDLE_RENDEZVOUS").host;
+  return comm::address_towards(host) + ":0";
 }
 
 /// WORKER:STEP of a run that is repeated from step `from`.
@@ -140,20 +144,17 @@ void use_replay(train::RunConfig& config, train::TrainOptions& options, const Re
 int serve_tables(train::RunConfig config, const std::string& output, const ps::ServersPlace& place,
                  const ServeOptions& options) {
   use_servers(config, place.servers);
-  const std::string listen =
-      place.addresses.empty() ? options.listen : place.addresses[static_cast<size_t>(place.index)];
+  const std::string listen = listening_address(place, options);
   const comm::Address address = comm::parse_address(listen, "--listen");
-  const bool is_loopback = comm::is_loopback(address.host);
-  if (!is_loopback && !options.insecure_network)
-    fail(ErrorCode::kUsage, "a server of tables at ", listen,
-         ": other machines may reach it, and rows are sent without encryption; where the network "
-         "is trusted, --insecure-network (PADDLE_INSECURE_NETWORK=1) allows it");
+  ps::ServersPlace own = place;
+  own.is_local = place.is_local && comm::is_loopback(address.host);
+  const ps::Wire wire = wire_of(config.parameter_server, own, CertificateRole::kListener);
   watch_for_interrupts();
   // Workers and other servers need the other cores.
   set_thread_count(std::max(1, config.threads));
-  const std::string token = token_of(place, is_loopback);
+  const std::string token = token_of(own);
   ps::Server server(train::server_options(config, place.index, output));
-  ps::SocketServer sockets(server, address.host, address.port, token);
+  ps::SocketServer sockets(server, address.host, address.port, token, wire);
   if (const std::string problem = server.problem(); !problem.empty())
     print_warning("the log of this server cannot be used: " + problem);
   comm::Socket registered;
@@ -162,16 +163,16 @@ int serve_tables(train::RunConfig config, const std::string& output, const ps::S
   const auto [first, last] =
       ps::lanes_of_server(place.index, place.servers, config.parameter_server.lane_count());
   print_note(str("server ", place.index, " of ", place.servers, " at ", sockets.address(),
-                 ", lanes ", first, " to ", last - 1,
-                 is_loopback ? "" : "; rows are sent without encryption"));
+                 ", lanes ", first, " to ", last - 1, encryption_note(wire, own.is_local)));
   sockets.run([] { return pending_interrupt() != 0; }, options.stays);
   return pending_interrupt() != 0 && !options.stays ? 128 + pending_interrupt() : 0;
 }
 
-train::ServersOfRun servers_of(const ps::ServersPlace& place) {
+train::ServersOfRun servers_of(const train::RunConfig& config, const ps::ServersPlace& place) {
   const comm::JoinOptions limits = comm::JoinOptions::from_environment();
   ps::SocketLinkOptions link;
   link.timeout = limits.join_timeout;
+  link.wire = wire_of(config.parameter_server, place, CertificateRole::kCaller);
   if (place.addresses.empty()) {
     link.token = place.token;
     link.address = [place](int server) {
@@ -179,7 +180,7 @@ train::ServersOfRun servers_of(const ps::ServersPlace& place) {
                                 place.servers)[static_cast<size_t>(server)];
     };
   } else {
-    link.token = token_of(place, is_local(place.addresses));
+    link.token = token_of(place);
     link.address = [place](int server) { return place.addresses[static_cast<size_t>(server)]; };
   }
   train::ServersOfRun out;

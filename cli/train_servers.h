@@ -14,8 +14,6 @@ class App;
 
 struct ServeOptions {
   std::string listen = "127.0.0.1:0";
-  /// Whether it listens on addresses that other machines reach: frames are not encrypted.
-  bool insecure_network = false;
   /// Whether it stays when the workers have ended.
   bool stays = false;
 };
@@ -45,6 +43,6 @@ void use_replay(train::RunConfig& config, train::TrainOptions& options, const Re
                 int workers);
 
 /// How workers reach the servers that the environment states.
-train::ServersOfRun servers_of(const ps::ServersPlace& place);
+train::ServersOfRun servers_of(const train::RunConfig& config, const ps::ServersPlace& place);
 
 }  // namespace paddle::cli

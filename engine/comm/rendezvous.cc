@@ -53,7 +53,7 @@ struct Rendezvous::Client {
   Challenge challenge;
   std::string received;
   int rank = -1, node = -1, server = -1;
-  int node_ranks = 0;
+  int node_ranks = 0, node_servers = 0;
   std::string address;  ///< of a rank or a server, for the others
   std::optional<RankStatus> status;
   Clock::time_point last_heartbeat = Clock::now();
@@ -103,7 +103,7 @@ Rendezvous::Client* Rendezvous::rank(int number) {
 }
 
 /// The first line is the answer to the challenge, whose request is "rank NUMBER HOST:PORT ATTEMPT",
-/// "node NUMBER RANKS", "server NUMBER HOST:PORT" or "find SERVERS".
+/// "node NUMBER RANKS SERVERS", "server NUMBER HOST:PORT", "find SERVERS" or "certificate ROLE".
 void Rendezvous::register_client(Client& client, const std::string& line) {
   client.closed = true;
   const auto request = client.challenge.accept(token_, line);
@@ -120,9 +120,12 @@ void Rendezvous::register_client(Client& client, const std::string& line) {
   } else if (role == "node" && in >> further) {
     const bool known = std::any_of(clients_.begin(), clients_.end(),
                                    [&](const auto& other) { return other->node == number; });
+    int servers = 0;
     if (known || further < 0 || further > kMaxRanks) return;
+    if (in >> servers && (servers < 0 || servers > kMaxRanks)) return;
     client.node = number;
     client.node_ranks = further;
+    client.node_servers = servers;
   } else if (role == "server" && in >> address) {
     // One that was started again replaces the one before.
     for (const auto& other : clients_)
@@ -132,11 +135,23 @@ void Rendezvous::register_client(Client& client, const std::string& line) {
   } else if (role == "find") {
     client.send(client.challenge.welcome());
     return client.send(server_addresses(number));
+  } else if (role == "certificate" && number <= 1) {
+    client.send(client.challenge.welcome());
+    return client.send(
+        certificate_line(number == 0 ? CertificateRole::kListener : CertificateRole::kCaller));
   } else {
     return;
   }
   client.closed = false;
   client.send(client.challenge.welcome());
+}
+
+std::string Rendezvous::certificate_line(CertificateRole role) {
+  try {
+    return "sealed " + certificates_.sealed(token_, role);
+  } catch (const Error& e) {
+    return "problem " + e.message();
+  }
 }
 
 std::string Rendezvous::server_addresses(int servers) const {
@@ -288,6 +303,14 @@ std::vector<int> Rendezvous::node_ranks(int nodes) const {
   return out;
 }
 
+std::vector<int> Rendezvous::node_servers(int nodes) const {
+  std::vector<int> out(static_cast<size_t>(nodes), 0);
+  for (const auto& client : clients_)
+    if (client->node >= 0 && client->node < nodes)
+      out[static_cast<size_t>(client->node)] = client->node_servers;
+  return out;
+}
+
 void Rendezvous::send_to_nodes(const std::function<std::string(int node)>& line) {
   for (const auto& client : clients_)
     if (client->node >= 0) client->send(line(client->node));
@@ -321,6 +344,18 @@ std::vector<std::string> find_servers(const std::string& rendezvous, const std::
   for (std::string& address : out)
     if (address == "-") address.clear();
   return out;
+}
+
+TlsIdentity request_identity(const std::string& rendezvous, const std::string& token,
+                             CertificateRole role) {
+  const Socket socket =
+      admitted(rendezvous, token, str("certificate ", role == CertificateRole::kListener ? 0 : 1));
+  const std::string line = socket.receive_line(kAnswerTimeout).value_or("");
+  const size_t space = line.find(' ');
+  const std::string word = line.substr(0, space);
+  const std::string rest = space == std::string::npos ? "" : line.substr(space + 1);
+  if (word == "problem") fail(ErrorCode::kDevice, rendezvous, ": ", rest);
+  return open_sealed_identity(token, rest);
 }
 
 RendezvousThread::RendezvousThread(int ranks, const std::string& address, const std::string& token,

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "comm/flight_report.h"
+#include "comm/run_certificates.h"
 #include "comm/sockets.h"
 #include "comm/transport.h"
 
@@ -40,6 +41,11 @@ Socket register_server(const std::string& rendezvous, const std::string& token, 
 /// The addresses of the servers that are registered; "" for the others. kPeer as above.
 std::vector<std::string> find_servers(const std::string& rendezvous, const std::string& token,
                                       int servers);
+
+/// A certificate of the run for one end of connections between its machines. kPeer if the
+/// rendezvous does not answer, kDevice if it has no OpenSSL.
+TlsIdentity request_identity(const std::string& rendezvous, const std::string& token,
+                             CertificateRole role);
 
 /// The listening side, which runs in the launcher, or in a thread of rank 0 without one.
 class Rendezvous {
@@ -94,6 +100,8 @@ class Rendezvous {
   /// Processes that the launchers of other machines start, by node; -1 for those not yet
   /// registered.
   std::vector<int> node_ranks(int nodes) const;
+  /// Servers of tables that they start.
+  std::vector<int> node_servers(int nodes) const;
   void send_to_nodes(const std::string& line) {
     send_to_nodes([&](int) { return line; });
   }
@@ -106,6 +114,8 @@ class Rendezvous {
   void send_addresses();
   /// "HOST:PORT - HOST:PORT", with "-" for those that are not registered.
   std::string server_addresses(int servers) const;
+  /// "sealed TEXT" or "problem TEXT".
+  std::string certificate_line(CertificateRole role);
   Client* rank(int number);
   std::string last_place(const Client& lost);
 
@@ -115,6 +125,7 @@ class Rendezvous {
   int ranks_, attempt_ = 0;
   std::vector<std::unique_ptr<Client>> clients_;
   std::deque<NodeLine> node_lines_;
+  RunCertificates certificates_;
   std::string record_folder_;
   bool complete_ = false;
   int64_t reported_delay_ = -1;  ///< the number of the exchange

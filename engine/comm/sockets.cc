@@ -249,6 +249,14 @@ std::string address_towards(const std::string& host) {
   return "";
 }
 
+std::vector<std::string> numeric_addresses(const std::string& text) {
+  const Address address = parse_address(text, "address");
+  std::vector<std::string> out;
+  for (const sockaddr_in& each : resolve(address.host, address.port))
+    out.push_back(str(numeric(each.sin_addr), ":", address.port));
+  return out;
+}
+
 Socket connect_to(const std::string& text, std::chrono::milliseconds timeout) {
   const Address address = parse_address(text, "address");
   const auto deadline = std::chrono::steady_clock::now() + timeout;

@@ -158,7 +158,8 @@ void Attempt::start(const std::string& address, const std::string& token) {
             {"PADDLE_RENDEZVOUS", address},
             {"PADDLE_RENDEZVOUS_TOKEN", token},
             {"PADDLE_RESTART", std::to_string(number_)},
-            {"PADDLE_SERVERS", std::to_string(options_.servers)},
+            {"PADDLE_SERVERS", std::to_string(options_.all_servers)},
+            {"PADDLE_NODES", std::to_string(options_.nodes)},
             {"PADDLE_TIMEOUT",
              std::to_string((options_.timeout.count() + kMilliseconds - 1) / kMilliseconds)}});
   }

@@ -5,6 +5,9 @@
 namespace paddle::launch {
 namespace {
 
+constexpr const char* kInsecureComment =
+    "# Rows of tables are sent without encryption: for clusters whose network is trusted.\n";
+
 /// A scalar of YAML, in the form of JSON.
 std::string quoted(const std::string& text) {
   constexpr char kDigits[] = "0123456789abcdef";
@@ -46,12 +49,22 @@ std::string containers(const EmittedRun& run, const std::string& role,
           "\n          command: ", list(run.command), "\n          workingDir: /files\n",
           "          env:\n");
   for (const std::string& line : environment) out += "            - " + line + "\n";
+  if (run.insecure_network)
+    out += "            - {name: PADDLE_INSECURE_NETWORK, value: \"1\"}\n";
+  else
+    out +=
+        "            - {name: PADDLE_TLS_CA, value: /tls/ca.crt}\n"
+        "            - {name: PADDLE_TLS_CERTIFICATE, value: /tls/tls.crt}\n"
+        "            - {name: PADDLE_TLS_KEY, value: /tls/tls.key}\n";
+  const std::string mount = run.insecure_network ? "" : ", {name: tls, mountPath: /tls}";
+  const std::string volume =
+      run.insecure_network ? "" : str(", {name: tls, secret: {secretName: ", run.name, "-tls}}");
   return out +
          str("            - {name: PADDLE_RENDEZVOUS_TOKEN, valueFrom: {secretKeyRef: {name: ",
              run.name, "-token, key: token}}}\n",
-             "          volumeMounts: [{name: files, mountPath: /files}]\n",
+             "          volumeMounts: [{name: files, mountPath: /files}", mount, "]\n",
              "      volumes: [{name: files, persistentVolumeClaim: {claimName: ", run.name,
-             "-files}}]\n");
+             "-files}}", volume, "]\n");
 }
 
 }  // namespace
@@ -76,11 +89,13 @@ std::string kubernetes_objects(const EmittedRun& run) {
     addresses.push_back(str(servers, "-", i, ".", servers, ":", kServerPort));
   const std::string known =
       str("{name: PADDLE_SERVER_ADDRESSES, value: ", quoted(join(addresses, ",")), "}");
-  std::string out = str(
-      "# Rows of tables are sent without encryption: for clusters whose network is trusted.\n"
-      "# Before: kubectl create secret generic ",
-      run.name, "-token --from-literal=token=$(openssl rand -hex 16)\n", "# and a volume claim ",
-      run.name, "-files that all pods may write, with the config and the data.\n");
+  std::string out = run.insecure_network
+                        ? kInsecureComment
+                        : str("# Certificates: the secret ", run.name,
+                              "-tls with ca.crt, tls.crt and tls.key, for *.", servers, ".\n");
+  out += str("# Before: kubectl create secret generic ", run.name,
+             "-token --from-literal=token=$(openssl rand -hex 16)\n", "# and a volume claim ",
+             run.name, "-files that all pods may write, with the config and the data.\n");
   out += headless_service(servers) + headless_service(workers);
   out += str("apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: ", servers, "}\n",
              "spec:\n  serviceName: ", servers, "\n  replicas: ", run.servers,
@@ -91,7 +106,7 @@ std::string kubernetes_objects(const EmittedRun& run) {
       {"{name: PADDLE_ROLE, value: server}",
        "{name: PADDLE_SERVER, valueFrom: {fieldRef: {fieldPath: \"metadata.labels['apps.kubernetes."
        "io/pod-index']\"}}}",
-       known, "{name: PADDLE_INSECURE_NETWORK, value: \"1\"}"});
+       known});
   out += str("---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: ", workers, "}\n",
              "spec:\n  completionMode: Indexed\n  completions: ", run.ranks,
              "\n  parallelism: ", run.ranks,
@@ -106,19 +121,23 @@ std::string kubernetes_objects(const EmittedRun& run) {
 
 std::string slurm_script(const EmittedRun& run) {
   const std::string command = quoted_command(run.command);
+  const std::string security =
+      run.insecure_network
+          ? "export PADDLE_INSECURE_NETWORK=1\n"
+          : "export PADDLE_TLS_CA=\"${PADDLE_TLS_CA:?path of a PEM file}\"\n"
+            "export PADDLE_TLS_CERTIFICATE=\"${PADDLE_TLS_CERTIFICATE:?path of a PEM file}\"\n"
+            "export PADDLE_TLS_KEY=\"${PADDLE_TLS_KEY:?path of a PEM file}\"\n";
   return str(
       "#!/bin/bash\n"
-      "# Workers, and servers of tables as the second part of a heterogeneous job. Rows are sent\n"
-      "# without encryption: for clusters whose network is trusted.\n"
-      "#SBATCH --job-name=",
-      run.name, "\n#SBATCH --ntasks=", run.ranks, "\n#SBATCH hetjob\n#SBATCH --nodes=", run.servers,
-      " --ntasks-per-node=1\n",
-      "set -euo pipefail\n"
+      "# Workers, and servers of tables as the second part of a heterogeneous job.\n",
+      run.insecure_network ? kInsecureComment : "", "#SBATCH --job-name=", run.name,
+      "\n#SBATCH --ntasks=", run.ranks, "\n#SBATCH hetjob\n#SBATCH --nodes=", run.servers,
+      " --ntasks-per-node=1\n", "set -euo pipefail\n", security,
       "PADDLE_RENDEZVOUS_TOKEN=\"$(od -An -N16 -tx1 /dev/urandom | tr -d ' \\n')\"\n"
       "PADDLE_SERVER_ADDRESSES=\"$(scontrol show hostnames \"$SLURM_JOB_NODELIST_HET_GROUP_1\" |\n"
       "  awk '{printf(\"%s%s:%d\", (NR > 1 ? \",\" : \"\"), $1, ",
       kServerPort - 1, " + NR)}')\"\n",
-      "export PADDLE_RENDEZVOUS_TOKEN PADDLE_SERVER_ADDRESSES PADDLE_INSECURE_NETWORK=1\n"
+      "export PADDLE_RENDEZVOUS_TOKEN PADDLE_SERVER_ADDRESSES\n"
       "srun --het-group=1 bash -c 'PADDLE_ROLE=server PADDLE_SERVER=$SLURM_PROCID exec \"$@\"' "
       "server ",
       command, " &\n", "srun --het-group=0 ", command, "\nwait\n");

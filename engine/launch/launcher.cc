@@ -45,6 +45,8 @@ class RemoteLaunchers {
           kStartedByNode0 + "=1 exec " + quoted(program_path()) +
           str(" launch --nodes ", options.hosts.size(), " --node-rank ", node, " --rendezvous ",
               rendezvous, " -n ", host.ranks);
+      if (options.servers > 0) line += str(" --servers ", options.servers);
+      if (!environment("PADDLE_INSECURE_NETWORK").empty()) line += " --insecure-network";
       if (!options.logs.empty()) line += " --logs " + quoted(options.logs);
       line += " --timeout " + seconds_text(options.timeout) + " --dead-after " +
               seconds_text(options.dead_after);
@@ -138,6 +140,9 @@ class FirstNode {
 
   LaunchResult run() {
     if (const auto failure = meet_nodes()) return *failure;
+    std::vector<int> servers = rendezvous_.node_servers(options_.nodes);
+    servers[0] = options_.servers;
+    options_.all_servers = std::accumulate(servers.begin(), servers.end(), 0);
     if (options_.servers > 0)
       servers_.emplace(options_, rendezvous_.address(), rendezvous_.token());
     std::vector<int> counts = rendezvous_.node_ranks(options_.nodes);
@@ -146,8 +151,11 @@ class FirstNode {
     for (int number = 0;; ++number) {
       rendezvous_.start_over(world, number);
       rendezvous_.send_to_nodes([&](int node) {
-        return str("start ", number, " ", std::accumulate(counts.begin(), counts.begin() + node, 0),
-                   " ", world);
+        const auto before = [node](const std::vector<int>& of) {
+          return std::accumulate(of.begin(), of.begin() + node, 0);
+        };
+        return str("start ", number, " ", before(counts), " ", world, " ", before(servers), " ",
+                   options_.all_servers);
       });
       Attempt attempt(options_, &rendezvous_, nullptr, number);
       LaunchResult result = attempt.run(0, world, rendezvous_.address(), rendezvous_.token(), [&] {
@@ -208,16 +216,18 @@ class FirstNode {
     }
   }
 
-  const LaunchOptions& options_;
+  LaunchOptions options_;
   comm::Rendezvous rendezvous_;
   std::optional<RemoteLaunchers> remote_;
   std::optional<ServerGroup> servers_;
 };
 
 /// Another node, which does what node 0 says.
-LaunchResult run_further_node(const LaunchOptions& options) {
+LaunchResult run_further_node(LaunchOptions options) {
   const std::string token = shared_token(options.rendezvous);
-  NodeLink link(options.rendezvous, token, options.node, options.ranks, options.join_timeout);
+  NodeLink link(options.rendezvous, token, options.node, options.ranks, options.servers,
+                options.join_timeout);
+  std::optional<ServerGroup> servers;
   std::string line;
   {
     const SignalScope signals;
@@ -241,9 +251,12 @@ LaunchResult run_further_node(const LaunchOptions& options) {
     std::string word;
     int number = 0, first = 0, world = 0;
     in >> word >> number;
-    if (word != "start" || !(in >> first >> world)) return {number, ""};
+    if (word != "start" || !(in >> first >> world >> options.servers_before >> options.all_servers))
+      return {number, ""};
+    if (options.servers > 0 && !servers) servers.emplace(options, options.rendezvous, token);
     Attempt attempt(options, nullptr, &link, number);
-    LaunchResult result = attempt.run(first, world, options.rendezvous, token);
+    LaunchResult result = attempt.run(first, world, options.rendezvous, token,
+                                      [&] { return servers ? servers->advance() : std::nullopt; });
     line = attempt.final_line();
     if (line.empty()) return result;
     if (!line.starts_with("exit ")) continue;

@@ -32,7 +32,9 @@ struct LaunchOptions {
   /// follow from it.
   std::vector<Host> hosts;
   std::vector<std::string> ssh = {"ssh", "-o", "BatchMode=yes"};
-  int servers = 0;   ///< of tables, on this machine
+  int servers = 0;  ///< of tables, on this machine
+  /// Set by the launcher: those of all machines, and those of the machines before this one.
+  int all_servers = 0, servers_before = 0;
   int restarts = 0;  ///< how often the run is started again after it has lost a rank
   /// A rank that has been stopped (SIGSTOP), or silent, longer than this counts as lost.
   std::chrono::milliseconds dead_after = std::chrono::seconds(10);

@@ -10,9 +10,10 @@
 namespace paddle::launch {
 
 NodeLink::NodeLink(const std::string& rendezvous, const std::string& token, int node, int ranks,
-                   std::chrono::milliseconds timeout)
+                   int servers, std::chrono::milliseconds timeout)
     : socket_(comm::connect_to(rendezvous, timeout)),
-      gone_(!comm::request_admission(socket_, token, str("node ", node, " ", ranks), timeout)) {
+      gone_(!comm::request_admission(socket_, token, str("node ", node, " ", ranks, " ", servers),
+                                     timeout)) {
   socket_.set_blocking(false);
 }
 

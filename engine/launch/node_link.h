@@ -14,9 +14,10 @@ namespace paddle::launch {
 /// The end of the connection at a node other than 0.
 class NodeLink {
  public:
-  /// Connects to node 0 and says how many ranks this node starts. kPeer if it does not come.
+  /// Connects to node 0 and says how many ranks and servers of tables this node starts. kPeer if it
+  /// does not come.
   NodeLink(const std::string& rendezvous, const std::string& token, int node, int ranks,
-           std::chrono::milliseconds timeout);
+           int servers, std::chrono::milliseconds timeout);
   int descriptor() const { return socket_.descriptor(); }
   /// The next line that has arrived; "" once node 0 is gone.
   std::optional<std::string> next_line();

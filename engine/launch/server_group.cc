@@ -28,7 +28,7 @@ ServerGroup::ServerGroup(const LaunchOptions& options, std::string address, std:
       token_(std::move(token)),
       servers_(static_cast<size_t>(options.servers)) {
   if (!options_.logs.empty()) ensure_directory(options_.logs);
-  for (int number = 0; number < options_.servers; ++number) start(number);
+  for (size_t i = 0; i < servers_.size(); ++i) start(i);
 }
 
 ServerGroup::~ServerGroup() {
@@ -51,8 +51,9 @@ ServerGroup::~ServerGroup() {
   }
 }
 
-void ServerGroup::start(int number) {
-  Server& server = servers_[static_cast<size_t>(number)];
+void ServerGroup::start(size_t i) {
+  Server& server = servers_[i];
+  const int number = name(i);
   if (!options_.logs.empty() && !server.log.is_open()) {
     const std::string path =
         (std::filesystem::path(options_.logs) / str("server-", number, ".log")).string();
@@ -66,7 +67,8 @@ void ServerGroup::start(int number) {
       options_.command, std::vector<std::pair<std::string, std::string>>{
                             {"PADDLE_ROLE", "server"},
                             {"PADDLE_SERVER", std::to_string(number)},
-                            {"PADDLE_SERVERS", std::to_string(options_.servers)},
+                            {"PADDLE_SERVERS", std::to_string(options_.all_servers)},
+                            {"PADDLE_NODES", std::to_string(options_.nodes)},
                             {"PADDLE_RENDEZVOUS", address_},
                             {"PADDLE_RENDEZVOUS_TOKEN", token_}});
 }
@@ -84,8 +86,9 @@ bool ServerGroup::take_output(Server& server) {
 }
 
 std::optional<LaunchResult> ServerGroup::advance() {
-  for (int number = 0; number < options_.servers; ++number) {
-    Server& server = servers_[static_cast<size_t>(number)];
+  for (size_t i = 0; i < servers_.size(); ++i) {
+    Server& server = servers_[i];
+    const int number = name(i);
     server.process->update();
     const bool has_ended = server.process->status().has_value();
     while (take_output(server) && has_ended) {
@@ -118,7 +121,7 @@ std::optional<LaunchResult> ServerGroup::advance() {
           static_cast<int>(ErrorCode::kPeer),
           str("server ", number, " ", cause, " ", kMaxShortLives, " times just after its start")};
     if (options_.notice) options_.notice(str("server ", number, " ", cause, "; it starts again"));
-    start(number);
+    start(i);
   }
   return std::nullopt;
 }

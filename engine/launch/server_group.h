@@ -37,7 +37,9 @@ class ServerGroup {
     int short_lives = 0;  ///< one after the other
     bool reported_stopped = false;
   };
-  void start(int number);
+  /// The number in the run of this machine's i-th server.
+  int name(size_t i) const { return options_.servers_before + static_cast<int>(i); }
+  void start(size_t i);
   bool take_output(Server& server);
 
   const LaunchOptions& options_;

@@ -56,6 +56,12 @@ std::vector<std::string> parse_addresses(const std::string& text, const std::str
   return out;
 }
 
+bool are_local(const std::vector<std::string>& addresses) {
+  return std::all_of(addresses.begin(), addresses.end(), [](const std::string& each) {
+    return comm::is_loopback(comm::parse_address(each, "address of a server").host);
+  });
+}
+
 std::optional<ServersPlace> servers_from_environment() {
   ServersPlace out;
   out.token = environment("PADDLE_RENDEZVOUS_TOKEN");
@@ -80,6 +86,8 @@ std::optional<ServersPlace> servers_from_environment() {
   } else {
     return std::nullopt;
   }
+  const std::string nodes = environment("PADDLE_NODES");
+  out.is_local = out.addresses.empty() ? nodes.empty() || nodes == "1" : are_local(out.addresses);
   if (out.index >= out.servers)
     fail(ErrorCode::kUsage, "PADDLE_SERVER is ", out.index, ", the run has ", out.servers,
          " servers, which count from 0");

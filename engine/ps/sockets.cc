@@ -1,22 +1,35 @@
 #include "ps/sockets.h"
 
-#include <poll.h>
-
 #include <deque>
 #include <thread>
 #include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "comm/socket_streams.h"
+#include "comm/sockets.h"
 
 namespace paddle::ps {
 
 using Clock = std::chrono::steady_clock;
 using comm::ChannelListener;
 
+namespace {
+
+std::unique_ptr<comm::StreamListener> listen(const Wire& wire, const std::string& host, int port) {
+  return wire.is_grpc ? comm::listen_for_grpc_streams(host, port, wire.identity)
+                      : comm::listen_for_socket_streams(host, port);
+}
+
+std::unique_ptr<comm::StreamCaller> caller_of(const Wire& wire) {
+  return wire.is_grpc ? comm::call_grpc_streams(wire.identity) : comm::call_socket_streams();
+}
+
+}  // namespace
+
 SocketServer::SocketServer(Server& server, const std::string& host, int port,
-                           const std::string& token)
-    : server_(server), listener_(host, port, token) {}
+                           const std::string& token, const Wire& wire)
+    : server_(server), listener_(listen(wire, host, port), token) {}
 
 void SocketServer::run(const std::function<bool()>& ends, bool stays) {
   constexpr auto kMoment = std::chrono::milliseconds(100);
@@ -96,7 +109,8 @@ namespace {
 
 class SocketLink final : public Link {
  public:
-  explicit SocketLink(SocketLinkOptions options) : options_(std::move(options)) {}
+  explicit SocketLink(SocketLinkOptions options)
+      : options_(std::move(options)), caller_(caller_of(options_.wire), options_.token) {}
 
   Message connect(int server, const WorkerPlace& place) override {
     const auto deadline = Clock::now() + options_.timeout;
@@ -105,19 +119,7 @@ class SocketLink final : public Link {
       try {
         const std::string address = options_.address(server);
         if (!address.empty()) {
-          Connection& of = connections_[server];
-          of = {};
-          constexpr auto kAnswer = std::chrono::seconds(5);
-          of.channel =
-              std::make_unique<comm::Channel>(address, options_.token, place.text(), kAnswer);
-          const auto answered = Clock::now() + kAnswer;
-          while (of.channel && Clock::now() < answered) {
-            poll_all(std::chrono::milliseconds(100));
-            if (of.messages.empty()) continue;
-            Message hello = std::move(of.messages.front());
-            of.messages.pop_front();
-            return hello;
-          }
+          if (auto hello = request_hello(server, address, place)) return std::move(*hello);
           cause = "it has closed the connection";
         }
       } catch (const Error& e) {
@@ -134,11 +136,11 @@ class SocketLink final : public Link {
 
   bool send(int server, std::span<const std::shared_ptr<const Message>> messages) override {
     Connection& of = connections_[server];
-    if (!of.channel) return false;
+    if (!of.is_open) return false;
     bytes_.clear();
     for (const auto& message : messages) append_frames(bytes_, *message);
-    if (of.channel->send(bytes_, options_.timeout)) return true;
-    of.channel.reset();
+    if (caller_.send(server, bytes_, options_.timeout)) return true;
+    of.is_open = false;
     of.is_reported = true;
     return false;
   }
@@ -151,51 +153,58 @@ class SocketLink final : public Link {
           of.messages.pop_front();
           return out;
         }
-        if (!of.channel && !of.is_reported) {
+        if (!of.is_open && !of.is_reported) {
           of.is_reported = true;
           return Received{server};
         }
       }
-      if (round == 0) poll_all(timeout);
+      if (round == 0) receive(timeout);
     }
     return std::nullopt;
   }
 
  private:
   struct Connection {
-    std::unique_ptr<comm::Channel> channel;
+    bool is_open = false;
     FrameReader reader;
     std::deque<Message> messages;
     bool is_reported = false;  ///< that it is lost
   };
 
-  void poll_all(std::chrono::milliseconds timeout) {
-    std::vector<pollfd> waits;
-    std::vector<Connection*> waiting;
-    for (auto& [server, of] : connections_) {
-      if (!of.channel) continue;
-      waits.push_back({of.channel->descriptor(), POLLIN, 0});
-      waiting.push_back(&of);
+  std::optional<Message> request_hello(int server, const std::string& address,
+                                       const WorkerPlace& place) {
+    constexpr auto kAnswer = std::chrono::seconds(5);
+    Connection& of = connections_[server];
+    of = {};
+    caller_.connect(server, address, place.text(), kAnswer);
+    of.is_open = true;
+    const auto answered = Clock::now() + kAnswer;
+    while (of.is_open && Clock::now() < answered) {
+      receive(std::chrono::milliseconds(100));
+      if (of.messages.empty()) continue;
+      Message hello = std::move(of.messages.front());
+      of.messages.pop_front();
+      return hello;
     }
-    if (::poll(waits.data(), waits.size(), static_cast<int>(timeout.count())) <= 0) return;
-    constexpr size_t kReceivedBytes = size_t{256} << 10;
-    buffer_.resize(kReceivedBytes);
-    for (size_t i = 0; i < waits.size(); ++i) {
-      if (waits[i].revents == 0) continue;
-      Connection& of = *waiting[i];
-      const auto received = of.channel->receive(buffer_);
-      if (!received) {
-        of.channel.reset();
+    return std::nullopt;
+  }
+
+  void receive(std::chrono::milliseconds timeout) {
+    for (const comm::StreamEvent& event : caller_.wait(timeout)) {
+      Connection& of = connections_[event.peer];
+      if (event.kind == comm::StreamEvent::Kind::kClosed) {
+        of.is_open = false;
         continue;
       }
-      of.reader.add(std::span(buffer_).first(*received));
+      of.reader.add(event.bytes);
       while (auto message = of.reader.next()) of.messages.push_back(std::move(*message));
     }
   }
 
   SocketLinkOptions options_;
+  comm::ChannelCaller caller_;
   std::map<int, Connection> connections_;
-  std::vector<std::byte> bytes_, buffer_;
+  std::vector<std::byte> bytes_;
 };
 
 }  // namespace

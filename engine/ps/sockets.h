@@ -1,23 +1,33 @@
 #pragma once
-// Servers and workers over sockets.
+// Servers and workers over channels: sockets, or gRPC with TLS.
 
 #include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "comm/channel.h"
+#include "comm/grpc_streams.h"
 #include "ps/client.h"
 
 namespace paddle::ps {
+
+/// The carrier of frames. Both ends must agree.
+struct Wire {
+  bool is_grpc = false;  ///< else sockets
+  /// Of gRPC; nothing: frames are not encrypted.
+  std::optional<comm::TlsIdentity> identity = {};
+};
 
 /// A server with its connections.
 class SocketServer {
  public:
   /// Listens at once. `token`: the shared secret of the run.
-  SocketServer(Server& server, const std::string& host, int port, const std::string& token);
+  SocketServer(Server& server, const std::string& host, int port, const std::string& token,
+               const Wire& wire = {});
 
   std::string address() const { return listener_.address(); }
   /// Answers workers until `ends`, which is asked every tenth of a second, or, unless `stays`,
@@ -44,6 +54,7 @@ struct SocketLinkOptions {
   /// The address of a server now; "" if it is not known.
   std::function<std::string(int server)> address = {};
   std::string token = {};
+  Wire wire = {};
   /// The longest wait for a server to come, or to take what is sent.
   std::chrono::milliseconds timeout = std::chrono::minutes(2);
 };

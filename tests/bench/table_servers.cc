@@ -1,8 +1,9 @@
-// Pulls and pushes of rows: a server of tables over sockets, or Redis with pipelined MGET and MSET
-// of values of as many bytes. Prints rows a second, those a second of the server's processor time,
-// and the time of a pull (median, 99th percentile) while another client works as well.
+// Pulls and pushes of rows: a server of tables over sockets, over gRPC or over gRPC with TLS, or
+// Redis with pipelined MGET and MSET of values of as many bytes. Prints rows a second, those a
+// second of the server's processor time, and the time of a pull (median, 99th percentile) while
+// another client works as well.
 //
-//   bench_table_servers servers [BATCHES] [LANES]
+//   bench_table_servers servers [BATCHES] [LANES] [sockets|grpc|tls]
 //   bench_table_servers redis PORT [BATCHES]
 //   bench_table_servers restart FOLDER [ROWS] [EVENTS]
 //
@@ -28,6 +29,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/certificates.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "optim/optimizer_kind.h"
@@ -128,13 +130,14 @@ ps::ServerOptions server_options(int lanes) {
 
 class Worker {
  public:
-  Worker(int number, int lanes, const std::string& address) {
+  Worker(int number, int lanes, const std::string& address, const ps::Wire& wire) {
     ps::ClientOptions options;
     options.place = {
         .worker = number, .workers = kClients, .session = 1, .servers = 1, .lanes = lanes};
     ps::SocketLinkOptions link;
     link.address = [address](int) { return address; };
     link.token = kToken;
+    link.wire = wire;
     client_ = std::make_unique<ps::Client>(std::move(options), ps::socket_link(link));
     client_->open({.path = "t",
                    .width = kWidth,
@@ -191,14 +194,29 @@ class Worker {
   std::vector<std::vector<uint64_t>> by_lane_;
 };
 
-int measure_servers(int batches, int lanes) {
+/// The carriers of frames at the server and at workers.
+std::pair<ps::Wire, ps::Wire> wires_of(const std::string& kind) {
+  if (kind == "sockets") return {};
+  std::pair<ps::Wire, ps::Wire> out{{.is_grpc = true}, {.is_grpc = true}};
+  if (kind == "grpc") return out;
+  const CertificateAuthority authority;
+  for (const auto role : {CertificateRole::kListener, CertificateRole::kCaller}) {
+    const Certificate own = authority.issue("bench", role);
+    (role == CertificateRole::kListener ? out.first : out.second).identity = {
+        authority.certificate(), own.certificate, own.key, "bench"};
+  }
+  return out;
+}
+
+int measure_servers(int batches, int lanes, const std::string& kind) {
+  const auto [served, called] = wires_of(kind);
   int pipe[2];
   if (::pipe(pipe) != 0) return 1;
   const pid_t server = ::fork();
   if (server == 0) {
     set_thread_count(1);
     ps::Server own(server_options(lanes));
-    ps::SocketServer sockets(own, "127.0.0.1", 0, kToken);
+    ps::SocketServer sockets(own, "127.0.0.1", 0, kToken, served);
     const std::string address = sockets.address();
     (void)!::write(pipe[1], address.data(), address.size());
     ::close(pipe[1]);
@@ -217,7 +235,7 @@ int measure_servers(int batches, int lanes) {
   {
     std::vector<std::unique_ptr<Worker>> workers;
     for (int i = 0; i < kClients; ++i)
-      workers.push_back(std::make_unique<Worker>(i, lanes, address));
+      workers.push_back(std::make_unique<Worker>(i, lanes, address, called));
     // All rows are there in the second pass.
     for (const bool counts : {false, true}) {
       begun = Clock::now();
@@ -232,7 +250,8 @@ int measure_servers(int batches, int lanes) {
       for (std::thread& thread : threads) thread.join();
     }
     const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
-    report("server of tables", measured, seconds, processor_seconds(server) - begun_processor);
+    report(("server of tables, " + kind).c_str(), measured, seconds,
+           processor_seconds(server) - begun_processor);
   }
   ::waitpid(server, nullptr, 0);
   return 0;
@@ -453,13 +472,14 @@ int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   const auto number = [&](int at, int other) { return argc > at ? std::atoi(argv[at]) : other; };
   constexpr int kBatches = 50, kLanes = 4, kRedisPort = 6379;
-  if (what == "servers") return measure_servers(number(2, kBatches), number(3, kLanes));
+  if (what == "servers")
+    return measure_servers(number(2, kBatches), number(3, kLanes), argc > 4 ? argv[4] : "sockets");
   if (what == "redis") return measure_redis(number(2, kRedisPort), number(3, kBatches));
   constexpr int kRows = 10'000'000;
   if (what == "restart" && argc > 2)
     return measure_restart(argv[2], number(3, kRows), number(4, kBatches));
   std::fprintf(stderr,
-               "bench_table_servers servers [BATCHES] [LANES] | redis PORT [BATCHES] | "
-               "restart FOLDER [ROWS] [EVENTS]\n");
+               "bench_table_servers servers [BATCHES] [LANES] [sockets|grpc|tls] | "
+               "redis PORT [BATCHES] | restart FOLDER [ROWS] [EVENTS]\n");
   return 2;
 }

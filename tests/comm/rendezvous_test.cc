@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "base/module.h"
 #include "base/text.h"
 #include "comm/handshake.h"
 
@@ -123,18 +126,48 @@ TEST(Rendezvous, AnotherAttemptHasOtherRanks) {
 
 TEST(Rendezvous, HearsLaunchersOfOtherMachines) {
   Rendezvous rendezvous(1, "127.0.0.1", 0, "token");
-  Caller caller(rendezvous, "token", "node 1 3");
+  Caller caller(rendezvous, "token", "node 1 3 2");
   ASSERT_TRUE(caller.admitted);
   Socket node = std::move(caller.socket);
   node.send_line("failed 7 rank 4 was killed");
   settle(rendezvous);
   EXPECT_EQ(rendezvous.node_ranks(2), (std::vector<int>{-1, 3}));
+  EXPECT_EQ(rendezvous.node_servers(2), (std::vector<int>{0, 2}));
   EXPECT_EQ(rendezvous.next_node_line()->line, "failed 7 rank 4 was killed");
   rendezvous.send_to_nodes("end");
   EXPECT_EQ(node.receive_line(), "end");
   node.close();
   settle(rendezvous);
   EXPECT_EQ(rendezvous.next_node_line()->line, "");
+}
+
+TEST(Rendezvous, HandsOutCertificates) {
+  if (!std::filesystem::exists(Module::default_path("crypto"))) GTEST_SKIP() << "without OpenSSL";
+  Rendezvous rendezvous(1, "127.0.0.1", 0, "token");
+  std::atomic<bool> ends = false;
+  std::thread thread([&] {
+    for (; !ends; std::this_thread::sleep_for(milliseconds(1))) rendezvous.advance();
+  });
+  const auto request = [&](CertificateRole role) {
+    return request_identity(rendezvous.address(), "token", role);
+  };
+  const TlsIdentity first = request(CertificateRole::kListener),
+                    second = request(CertificateRole::kCaller);
+  EXPECT_EQ(first.authority, second.authority);
+  EXPECT_NE(first.certificate, second.certificate);
+  EXPECT_TRUE(first.key.starts_with("-----BEGIN PRIVATE KEY-----"));
+  EXPECT_EQ(second.listener_name, "paddle-server");
+  EXPECT_THROW(request_identity(rendezvous.address(), "guess", CertificateRole::kCaller), Error);
+  ends = true;
+  thread.join();
+  // Without the token the line is of no use.
+  RunCertificates certificates;
+  std::string line = certificates.sealed("token", CertificateRole::kCaller);
+  EXPECT_FALSE(open_sealed_identity("token", line).key.empty());
+  EXPECT_THROW(open_sealed_identity("guess", line), Error);
+  line[100] = line[100] == 'A' ? 'B' : 'A';
+  for (const std::string& wrong : {line, std::string(), std::string("no base64!")})
+    EXPECT_THROW(open_sealed_identity("token", wrong), Error) << wrong;
 }
 
 TEST(Rendezvous, AdmitsOnlyCallersThatKnowTheToken) {

@@ -6,11 +6,15 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <random>
 
+#include "base/certificates.h"
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "base/module.h"
 #include "base/scratch_folder.h"
+#include "comm/socket_streams.h"
 #include "ps/client.h"
 #include "ps/opener.h"
 #include "ps/sockets.h"
@@ -143,10 +147,46 @@ TEST(Server, DamagedFramesEndAConnectionAtMost) {
   EXPECT_GT(rejected, count / 4);
 }
 
-/// A worker that trains on a server over sockets.
-TEST(SocketServer, AnswersWorkersWhileOthersAreHostile) {
+constexpr const char* kListenerName = "paddle-server";
+
+std::unique_ptr<comm::StreamCaller> caller(const Wire& wire) {
+  return wire.is_grpc ? comm::call_grpc_streams(wire.identity) : comm::call_socket_streams();
+}
+
+Wire wire_of(const CertificateAuthority& authority, CertificateRole role,
+             std::chrono::seconds valid = std::chrono::hours(1)) {
+  Certificate own = authority.issue(kListenerName, role, valid);
+  return {.is_grpc = true,
+          .identity = comm::TlsIdentity{.authority = authority.certificate(),
+                                        .certificate = std::move(own.certificate),
+                                        .key = std::move(own.key),
+                                        .listener_name = kListenerName}};
+}
+
+class SocketServers : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const std::string kind = GetParam();
+    if (kind == "sockets") return;
+    if (!std::filesystem::exists(Module::default_path("grpc"))) GTEST_SKIP() << "without gRPC";
+    if (kind == "tls" && !std::filesystem::exists(Module::default_path("crypto")))
+      GTEST_SKIP() << "without OpenSSL";
+    served.is_grpc = called.is_grpc = true;
+    if (kind != "tls") return;
+    const CertificateAuthority authority;
+    served = wire_of(authority, CertificateRole::kListener);
+    called = wire_of(authority, CertificateRole::kCaller);
+  }
+  Wire served, called;
+};
+
+INSTANTIATE_TEST_SUITE_P(Wires, SocketServers, testing::Values("sockets", "grpc", "tls"),
+                         [](const auto& info) { return std::string(info.param); });
+
+/// Workers that train on a server.
+TEST_P(SocketServers, AnswersWorkersWhileOthersAreHostile) {
   Server server(options_of());
-  SocketServer sockets(server, "127.0.0.1", 0, "token");
+  SocketServer sockets(server, "127.0.0.1", 0, "token", served);
   std::atomic<bool> ends = false;
   std::thread thread([&] { sockets.run([&] { return ends.load(); }, true); });
   std::vector<comm::Socket> idle;
@@ -157,6 +197,7 @@ TEST(SocketServer, AnswersWorkersWhileOthersAreHostile) {
     SocketLinkOptions link;
     link.address = [&](int) { return sockets.address(); };
     link.token = token;
+    link.wire = called;
     link.timeout = std::chrono::milliseconds(20'000);
     return std::make_unique<Client>(std::move(options), socket_link(link));
   };
@@ -168,23 +209,71 @@ TEST(SocketServer, AnswersWorkersWhileOthersAreHostile) {
     EXPECT_EQ(first->happen(Kind::kMark).size(), 2u);
     other.join();
     // It says that it is another worker.
-    comm::Channel liar(sockets.address(), "token", place(1, 1).text(),
-                       std::chrono::milliseconds(2000));
+    comm::ChannelCaller liar(caller(called), "token");
+    liar.connect(0, sockets.address(), place(1, 1).text(), std::chrono::milliseconds(2000));
     std::vector<std::byte> bytes;
     append_frames(bytes, {.kind = Kind::kAsk, .worker = 0});
-    EXPECT_TRUE(liar.send(bytes, std::chrono::milliseconds(1000)));
-    std::vector<std::byte> answer(4096);
+    EXPECT_TRUE(liar.send(0, bytes, std::chrono::milliseconds(1000)));
     bool is_closed = false;
-    for (int i = 0; i < 200 && !is_closed; ++i) {
-      is_closed = !liar.receive(answer);
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
+    for (int i = 0; i < 200 && !is_closed; ++i)
+      for (const comm::StreamEvent& event : liar.wait(std::chrono::milliseconds(10)))
+        is_closed = is_closed || event.kind == comm::StreamEvent::Kind::kClosed;
     EXPECT_TRUE(is_closed);
     EXPECT_EQ(first->ask(Kind::kCount, Kind::kCounts).size(), 2u);
   }
-  EXPECT_THROW(comm::Channel(sockets.address(), "another", place(0, 1).text(),
-                             std::chrono::milliseconds(2000)),
-               Error);
+  comm::ChannelCaller other(caller(called), "another");
+  EXPECT_THROW(
+      other.connect(0, sockets.address(), place(0, 1).text(), std::chrono::milliseconds(2000)),
+      Error);
+  ends = true;
+  thread.join();
+}
+
+/// The error with which a caller fails to connect with a server.
+std::string rejection(const std::string& address, const Wire& wire) {
+  comm::ChannelCaller other(caller(wire), "token");
+  try {
+    other.connect(0, address, place(0, 1).text(), std::chrono::milliseconds(3000));
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kPeer) << e.what();
+    return e.message();
+  }
+  return "";
+}
+
+TEST(TlsServer, RejectsOtherCertificates) {
+  for (const char* module : {"grpc", "crypto"})
+    if (!std::filesystem::exists(Module::default_path(module))) GTEST_SKIP() << "no " << module;
+  const CertificateAuthority authority, another;
+  Server server(options_of());
+  SocketServer sockets(server, "127.0.0.1", 0, "token",
+                       wire_of(authority, CertificateRole::kListener));
+  std::atomic<bool> ends = false;
+  std::thread thread([&] { sockets.run([&] { return ends.load(); }, true); });
+  const Wire right = wire_of(authority, CertificateRole::kCaller);
+  const auto with = [&](auto change) {
+    Wire wire = right;
+    change(*wire.identity);
+    return wire;
+  };
+  const std::pair<const char*, Wire> wrong[] = {
+      {"of another authority", wire_of(another, CertificateRole::kCaller)},
+      {"that does not know the server's",
+       with([&](comm::TlsIdentity& of) { of.authority = another.certificate(); })},
+      {"signed by another authority", with([&](comm::TlsIdentity& of) {
+         const Certificate other = another.issue("worker", CertificateRole::kCaller);
+         of.certificate = other.certificate;
+         of.key = other.key;
+       })},
+      {"that has expired", wire_of(authority, CertificateRole::kCaller, std::chrono::seconds(-60))},
+      {"of a listener", wire_of(authority, CertificateRole::kListener)},
+      {"for a server of another name",
+       with([](comm::TlsIdentity& of) { of.listener_name = "another-server"; })},
+      {"without encryption", {.is_grpc = true}},
+      {"over sockets", {}}};
+  for (const auto& [name, wire] : wrong) EXPECT_NE(rejection(sockets.address(), wire), "") << name;
+  // The server has lost nothing by it.
+  EXPECT_EQ(rejection(sockets.address(), right), "");
   ends = true;
   thread.join();
 }

@@ -60,6 +60,12 @@ ps::UpdateOptions read_updates(const Section& section, config::Diagnostics& diag
                     section.location("staleness"));
   return out;
 }
+
+std::optional<TlsFiles> read_tls(const Section& section) {
+  if (!section.has("tls")) return std::nullopt;
+  const Section tls = section.section("tls");
+  return TlsFiles{tls.text("ca"), tls.text("certificate"), tls.text("key")};
+}
 }  // namespace
 
 int ParameterServer::lane_count() const {
@@ -133,6 +139,18 @@ Schema parameter_server_schema() {
             .fallback("process")
             .doc("events that a server logs before it answers: none, those that survive its "
                  "process, or those that survive its machine (synced to the disk)"));
+  s.add("channel",
+        Spec::word({"auto", "sockets", "grpc"})
+            .fallback("auto")
+            .doc("what carries messages between workers and servers; auto: sockets on one machine, "
+                 "gRPC with TLS between machines"));
+  Schema tls;
+  tls.add("ca", Spec::text().required().doc(
+                    "PEM file of the authority that has signed the certificates of the others"));
+  tls.add("certificate", Spec::text().required().doc("PEM file of the own certificate"));
+  tls.add("key", Spec::text().required().doc("PEM file of its private key"));
+  s.add("tls", Spec::map(tls).optional().doc(
+                   "certificates for gRPC; default: those that paddle-launch makes for the run"));
   return s;
 }
 
@@ -146,6 +164,11 @@ ParameterServer read_parameter_server(const Section& section, config::Diagnostic
                    : durability == "machine" ? ps::Durability::kMachine
                                              : ps::Durability::kProcess;
   out.updates = read_updates(section, diagnostics);
+  const std::string channel = section.text("channel");
+  out.channel = channel == "grpc"      ? ServerChannel::kGrpc
+                : channel == "sockets" ? ServerChannel::kSockets
+                                       : ServerChannel::kAuto;
+  out.tls = read_tls(section);
   if (out.lane_count() < out.servers)
     diagnostics.add(ErrorCode::kConfig,
                     str("parameter_server.lanes: ", out.lanes, " lanes are too few for ",

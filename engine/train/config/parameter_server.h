@@ -6,12 +6,26 @@
 
 namespace paddle::train {
 
+/// The carrier of messages between workers and servers.
+enum class ServerChannel {
+  kAuto,  ///< sockets on one machine, gRPC between machines
+  kSockets,
+  kGrpc
+};
+
+/// Paths of PEM files.
+struct TlsFiles {
+  std::string authority, certificate, key;
+};
+
 struct ParameterServer {
   bool on_servers = false;  ///< else the ranks have them
   int servers = 1;
   int lanes = 0;  ///< 0: four a server
   ps::Durability durability = ps::Durability::kProcess;
   ps::UpdateOptions updates = {};
+  ServerChannel channel = ServerChannel::kAuto;
+  std::optional<TlsFiles> tls = {};
   /// Not of the config: a run whose order of messages the servers repeat.
   std::optional<ps::ReplayOptions> replay = {};
   /// Nor this: a row whose updates the servers write down.

@@ -48,8 +48,13 @@ S
 chmod +x fake/*
 "$launch" --emit slurm --name ctr --servers 2 -n 2 paddle-train c.yaml parallel.data=2 --output 'slurm run' > job.sh || fail "--emit slurm"
 grep -q '^#SBATCH hetjob' job.sh || fail "the job has one part"
+expect 1 "PADDLE_TLS_CA: path of a PEM file" env PATH="$folder/fake:$bin:$PATH" SLURM_JOB_NODELIST_HET_GROUP_1=127.0.0.2,127.0.0.3 bash job.sh
+export PADDLE_TLS_CA=ca.pem PADDLE_TLS_CERTIFICATE=me.pem PADDLE_TLS_KEY=me.key  # for other machines
 ok env PATH="$folder/fake:$bin:$PATH" SLURM_JOB_NODELIST_HET_GROUP_1=127.0.0.2,127.0.0.3 bash job.sh
 same "slurm run"
+unset PADDLE_TLS_CA PADDLE_TLS_CERTIFICATE PADDLE_TLS_KEY
+"$launch" --emit slurm --insecure-network --servers 2 -n 2 paddle-train c.yaml > insecure.sh || fail "--emit slurm --insecure-network"
+if grep -q PADDLE_TLS insecure.sh || ! grep -q '^export PADDLE_INSECURE_NETWORK=1$' insecure.sh; then fail "a job without TLS"; fi
 # Kubernetes: the pods of the StatefulSet and of the Job, whose names mean addresses of this machine.
 "$launch" --emit kubernetes --name ctr --image a:1 --servers 2 -n 2 paddle-train c.yaml parallel.data=2 --output pods > objects.yaml ||
   fail "--emit kubernetes"
@@ -75,6 +80,13 @@ def start(pod, index):
         for name, address in addresses.items(): value = value.replace(name, address)
         environment[each["name"]] = value
     return subprocess.Popen(container["command"], env=environment)
+for each in objects[2:]:  # the certificates are where the environment says
+    pod = each["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    paths = {e["name"]: e["value"] for e in container["env"] if e["name"].startswith("PADDLE_TLS")}
+    assert paths == {"PADDLE_TLS_CA": "/tls/ca.crt", "PADDLE_TLS_CERTIFICATE": "/tls/tls.crt", "PADDLE_TLS_KEY": "/tls/tls.key"}
+    assert {"name": "tls", "mountPath": "/tls"} in container["volumeMounts"]
+    assert {"name": "tls", "secret": {"secretName": "ctr-tls"}} in pod["volumes"]
 servers, job = objects[2]["spec"], objects[3]["spec"]
 assert servers["serviceName"] == objects[0]["metadata"]["name"] and job["template"]["spec"]["subdomain"] == objects[1]["metadata"]["name"]
 for service, of in zip(objects[:2], (servers, job)):
