@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/byte_size.h"
 #include "base/files.h"
 #include "commands.h"
 #include "common.h"
@@ -72,6 +73,8 @@ void print_result(const exporter::ExportResult& result) {
     cli::print(str(result.quantized_layers, " quantized ",
                    result.quantized_layers == 1 ? "layer is an integer operator\n"
                                                 : "layers are integer operators\n"));
+  if (!result.tables.empty())
+    cli::print(str(result.tables, ": tables whose rows are inputs of the file\n"));
   for (const auto& check : result.checks)
     if (check.ran)
       cli::print(str(check.difference.empty() ? "agrees with the model: " : "differs: ",
@@ -108,7 +111,8 @@ int run_export(int argc, char** argv) {
       "MODEL is a run folder, a checkpoint, a model file (file.yaml[:variant] params.x=…), an ONNX "
       "file, a Hugging Face folder or a GGUF file; with --training a config of paddle-train.");
   std::vector<std::string> arguments, dims, metadata;
-  std::string family, format = "qdq", external = "auto", labels, dtype, check_with = "self";
+  std::string family, format = "qdq", external = "auto", labels, dtype, check_with = "self",
+                      inline_tables = "64 MiB";
   exporter::ExportJob job;
   bool no_check = false, dry_run = false, list_ops = false, json = false;
   app.add_option("MODEL", arguments, "the model, then params.x=value of a model file");
@@ -138,6 +142,9 @@ int run_export(int argc, char** argv) {
   app.add_option("--external-data", external,
                  "weights in FILE.data: auto (above 2 GiB), always or never")
       ->check(cli::one_of({"auto", "always", "never"}));
+  app.add_option("--inline-tables", inline_tables,
+                 "tables of up to this size are part of the file (default: 64 MiB); the rows of "
+                 "larger ones are inputs, and FILE.tables/ has them");
   app.add_flag("--with-preprocess", job.preprocess,
                "of a run: the transforms of its data are part of the file");
   app.add_option("--labels", labels, "file with a class name a line, for the metadata");
@@ -188,6 +195,10 @@ int run_export(int argc, char** argv) {
   job.format = *onnx::parse_format(format);
   job.dims = cli::parse_dims(dims);
   job.metadata = parse_metadata(metadata);
+  job.load.inline_tables = inline_tables == "0" ? 0 : parse_byte_size(inline_tables);
+  if (!job.load.inline_tables)
+    fail(ErrorCode::kUsage, "--inline-tables: expected a size such as 64 MiB, found '",
+         inline_tables, "'");
   if (!labels.empty()) job.labels = read_labels(labels);
   if (!dtype.empty()) job.low = parse_dtype(dtype);
   if (!job.keep_float.empty() && !job.low)
@@ -232,6 +243,7 @@ int run_export(int argc, char** argv) {
                      {"nodes", result.nodes},
                      {"bytes", result.written.model_bytes + result.written.data_bytes},
                      {"passed", result.passed()}});
+    if (!result.tables.empty()) files.back()["tables"] = result.tables;
     if (!json) print_result(result);
   }
   if (json && files.size() == 1) cli::print(files[0].dump() + "\n");

@@ -78,19 +78,25 @@ std::string blame(const ExportJob& job, const std::string& file,
 }
 
 /// Arrays for the file's inputs by name: inputs that it lost are left out, states have their
-/// initial values.
+/// initial values, and rows of tables are looked up.
 std::vector<Array> inputs_for(const program::Model& file, const program::Model& source,
-                              const std::vector<Array>& inputs, const onnx::WeightLookup& initial) {
+                              const std::vector<Array>& inputs, const onnx::WeightLookup& initial,
+                              const program::ServedTables* tables) {
+  std::map<std::string, const Array*> known;
+  for (size_t i = 0; i < inputs.size(); ++i) known[source.inputs()[i].first] = &inputs[i];
   std::vector<Array> out;
   for (const auto& [name, type] : file.inputs()) {
-    const auto& known = source.inputs();
-    const auto at = std::find_if(known.begin(), known.end(), [&, &name = name](const auto& input) {
-      return input.first == name;
-    });
-    if (at != known.end())
-      out.push_back(inputs[static_cast<size_t>(at - known.begin())]);
-    else
+    const auto rows = program::parse_rows_port(name);
+    if (const auto at = known.find(name); at != known.end()) {
+      out.push_back(*at->second);
+    } else if (rows && tables && tables->find(rows->first) && known.contains(rows->second)) {
+      Array found;
+      const DType exact = type.dtype == DType::kF64 ? DType::kF64 : DType::kF32;
+      program::look_up(*tables->find(rows->first), *known.at(rows->second), exact, found);
+      out.push_back(found.cast(type.dtype));
+    } else {
       out.push_back(initial(name));
+    }
   }
   return out;
 }
@@ -106,10 +112,10 @@ double largest_of(const Array& array) {
 }
 
 std::vector<CheckResult> check_export(const ExportJob& job, const std::string& file,
-                                      const ir::Function& function,
+                                      const program::TracedModel& model,
                                       const onnx::ExportedModel& exported_model,
-                                      const onnx::WeightLookup& weights,
                                       const std::function<void(const std::string&)>& note) {
+  const onnx::WeightLookup& weights = model.weight;
   const auto initial = [&](const std::string& input) {
     return weights(exported_model.states.at(input));
   };
@@ -117,8 +123,8 @@ std::vector<CheckResult> check_export(const ExportJob& job, const std::string& f
   const OpenFile open = [&](const std::string& path) {
     return streams ? stream_file(path) : open_exported(job, path);
   };
-  const auto source =
-      streams ? stream_function(function, weights) : program::load_model(job.model, job.load);
+  const auto source = streams ? stream_function(*model.function, weights)
+                              : program::load_model(job.model, job.load);
   const auto exported = open(file);
   std::vector<CheckResult> out;
   for (int64_t binding = 0; binding < job.checks; ++binding) {
@@ -135,7 +141,8 @@ std::vector<CheckResult> check_export(const ExportJob& job, const std::string& f
     }
     result.ran = true;
     result.dims = reference->sizes;
-    const auto& found = exported->run(inputs_for(*exported, *source, reference->inputs, initial));
+    const auto& found = exported->run(
+        inputs_for(*exported, *source, reference->inputs, initial, model.tables.get()));
     for (size_t i = 0; i < reference->outputs.size() && result.difference.empty(); ++i) {
       // Outputs come in the order of the model; those of states follow.
       const std::string& name = source->outputs()[i];

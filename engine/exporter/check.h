@@ -6,19 +6,18 @@
 #include <vector>
 
 #include "exporter/export_job.h"
+#include "program/traced_model.h"
 
 namespace paddle::exporter {
 
 /// Runs model and file on random inputs with different values of the symbolic dims. A binding that
 /// the model itself rejects is replaced by a larger one; if it takes none, `note` says so.
 /// Weights of more than a gigabyte pass through memory one at a time, on both sides. A file that
-/// differs is searched for its first differing node. `weights` also gives the first
-/// values of states, which are inputs of the file.
-/// `function` is what was exported.
+/// differs is searched for its first differing node. `model`, what was exported, also gives the
+/// first values of states and the rows of tables, which are inputs of the file.
 std::vector<CheckResult> check_export(const ExportJob& job, const std::string& file,
-                                      const ir::Function& function,
+                                      const program::TracedModel& model,
                                       const onnx::ExportedModel& exported,
-                                      const onnx::WeightLookup& weights,
                                       const std::function<void(const std::string&)>& note);
 
 /// The largest finite |x|; 0 for integers.

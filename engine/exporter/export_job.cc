@@ -10,6 +10,7 @@
 #include "exporter/check.h"
 #include "exporter/copied.h"
 #include "exporter/exportable.h"
+#include "exporter/external_tables.h"
 #include "exporter/preprocess.h"
 #include "onnx/validity/validity.h"
 #include "ops/core/op.h"
@@ -342,6 +343,17 @@ std::vector<ExportResult> export_functions(const ExportJob& job,
     jobs.push_back(job);
     jobs.back().load = load_options(job, function);
   }
+  std::vector<const ir::Function*> functions;
+  for (const program::TracedModel& model : models) functions.push_back(model.function.get());
+  const bool has_tables =
+      std::any_of(functions.begin(), functions.end(),
+                  [](const ir::Function* each) { return !program::row_tables(*each).empty(); });
+  if (has_tables && job.preprocess)
+    fail(ErrorCode::kUsage, job.model,
+         ": --with-preprocess needs tables inside the file (--inline-tables)");
+  if (has_tables && !job.overwrite && is_directory(tables_folder(job.output)))
+    fail(ErrorCode::kUsage, tables_folder(job.output),
+         ": already exists (--overwrite replaces it)");
   std::optional<Preprocess> preprocess;
   if (job.preprocess)
     preprocess.emplace(job.model, models[0].metadata.value_or(program::ModelMetadata()));
@@ -363,12 +375,17 @@ std::vector<ExportResult> export_functions(const ExportJob& job,
       };
     } else {
       source.check = [&](const std::string& file, const onnx::ExportedModel& exported) {
-        return check_export(of_function, file, *model.function, exported, model.weight, note);
+        return check_export(of_function, file, model, exported, note);
       };
     }
     sources.push_back(std::move(source));
   }
-  return export_checked(job, sources);
+  std::vector<ExportResult> out = export_checked(job, sources);
+  if (has_tables) {
+    out[0].tables = tables_folder(job.output);
+    write_external_tables(out[0].tables, functions, *models[0].tables);
+  }
+  return out;
 }
 
 }  // namespace

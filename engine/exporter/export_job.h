@@ -57,6 +57,7 @@ struct CheckResult {
 struct ExportResult {
   std::string file;  ///< what was written; FILE.failed if a check failed
   formats::onnx::WrittenModel written;
+  std::string tables;  ///< the folder with tables that are inputs; "" if there is none
   int64_t opset = 0, nodes = 0;
   std::string opset_reason;
   int64_t quantized_layers = 0;  ///< that have another form than QDQ

@@ -37,6 +37,9 @@ struct LoadOptions {
   /// Arrays that the caller will provide: inputs of an ONNX graph take them even where the graph
   /// has an initializer of that name.
   std::set<std::string> provided;
+  /// For trace_model: tables of more bytes are inputs of the function (`rows:TABLE:FIELD`), others
+  /// are searched by it; nullopt: as the model is stored.
+  std::optional<uint64_t> inline_tables;
 };
 
 class Model {

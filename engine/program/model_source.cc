@@ -9,7 +9,6 @@
 #include "program/model_config.h"
 #include "program/prediction.h"
 #include "program/table_host.h"
-#include "tables/segments.h"
 
 namespace paddle::program {
 
@@ -32,29 +31,45 @@ std::vector<std::string> function_names(const lang::Program& program) {
 
 }  // namespace
 
-ModelFolder open_model_folder(const std::string& path, const std::string& function) {
-  const fs::path folder(path);
-  const std::string file = (folder / "module.txt").string();
-  const ir::Module module = ir::parse(read_file(file, uint64_t{1} << 30, ErrorCode::kModel), file);
-  ir::verify(module);
-  ModelFolder out;
-  out.name = module.name;
-  const std::string inference = (folder / "inference").string();  // of a checkpoint
-  out.metadata = read_metadata(is_directory(inference) ? inference : path);
-  out.weights =
-      std::make_shared<const formats::SafetensorsReader>((folder / "model.safetensors").string());
-  const bool predicts = std::any_of(module.functions.begin(), module.functions.end(),
-                                    [](const auto& each) { return each->name == kPrediction; });
-  if (predicts) {
-    for (const auto& each : module.functions) {
-      const std::string name = each->name == kPrediction ? "model" : each->name;
-      out.functions.push_back(name);
-      if (name == function) out.predict = each;
-    }
-    if (!out.predict) reject_function(path, function, out.functions);
-    return out;
-  }
-  if (!out.metadata.config) fail(ErrorCode::kModel, file, ": has no function 'predict'");
+namespace {
+
+bool is_quantized(const ir::Function& function) {
+  bool found = false;
+  ir::for_each_operation(function.body, [&](const ir::Operation& operation) {
+    found = found || operation.op->name().find("quantize") != std::string_view::npos;
+  });
+  return found;
+}
+
+/// Whether the tables of more than `limit` bytes are inputs of the function, and no others.
+bool has_inputs_for(const ir::Function& function, const FolderTables& stored, uint64_t limit) {
+  const std::vector<std::string> inputs = row_tables(function);
+  const auto is_input = [&](const std::string& table) {
+    return std::binary_search(inputs.begin(), inputs.end(), table);
+  };
+  const auto is_searched = [&](const std::string& table) {
+    return std::any_of(
+        function.inputs.begin(), function.inputs.end(),
+        [name = table_keys(table)](const ir::Port& port) { return port.name == name; });
+  };
+  for (const ServedTables* const tables : {&stored.inside, &stored.apart})
+    for (const auto& [name, table] : tables->all())
+      if (table->bytes() > limit ? is_searched(name) : is_input(name)) return false;
+  return true;
+}
+
+/// The tables that a trace takes as inputs.
+std::shared_ptr<ServedTables> tables_of_trace(FolderTables stored, std::optional<uint64_t> limit) {
+  auto out = std::make_shared<ServedTables>();
+  for (const auto& [name, table] : stored.apart.all())
+    if (!limit || table->bytes() > *limit) out->add(table);
+  for (const auto& [name, table] : stored.inside.all())
+    if (limit && table->bytes() > *limit) out->add(table);
+  return out;
+}
+
+/// The config of a folder whose function is to be traced: program, precision and quantization.
+void read_config(const std::string& path, const std::string& function, ModelFolder& out) {
   const std::vector<NamedModel> models = read_models(*out.metadata.config);
   if (!models[0].name.empty())
     fail(ErrorCode::kUsage, path,
@@ -67,6 +82,42 @@ ModelFolder open_model_folder(const std::string& path, const std::string& functi
   const config::Node* precision = out.metadata.config->find("precision");
   out.use_float64 = precision && precision->text == "float64";
   out.quantization = read_quantization(*out.metadata.config);
+}
+
+}  // namespace
+
+ModelFolder open_model_folder(const std::string& path, const std::string& function,
+                              std::optional<uint64_t> inline_tables) {
+  const fs::path folder(path);
+  const std::string file = (folder / "module.txt").string();
+  const ir::Module module = ir::parse(read_file(file, uint64_t{1} << 30, ErrorCode::kModel), file);
+  ir::verify(module);
+  ModelFolder out;
+  out.name = module.name;
+  const std::string inference = (folder / "inference").string();  // of a checkpoint
+  out.metadata = read_metadata(is_directory(inference) ? inference : path);
+  out.weights =
+      std::make_shared<const formats::SafetensorsReader>((folder / "model.safetensors").string());
+  FolderTables stored = tables_of_folder(*out.weights);
+  const bool predicts = std::any_of(module.functions.begin(), module.functions.end(),
+                                    [](const auto& each) { return each->name == kPrediction; });
+  if (predicts) {
+    for (const auto& each : module.functions) {
+      out.functions.push_back(each->name == kPrediction ? "model" : each->name);
+      if (out.functions.back() == function) out.predict = each;
+    }
+    if (!out.predict) reject_function(path, function, out.functions);
+    if (!inline_tables || !out.metadata.config || is_quantized(*out.predict) ||
+        has_inputs_for(*out.predict, stored, *inline_tables)) {
+      out.tables = std::make_shared<ServedTables>(std::move(stored.apart));
+      for (const auto& [name, table] : stored.inside.all()) out.tables->add(table);
+      return out;
+    }
+    out.predict = nullptr;
+  }
+  if (!out.metadata.config) fail(ErrorCode::kModel, file, ": has no function 'predict'");
+  read_config(path, function, out);
+  out.tables = tables_of_trace(std::move(stored), inline_tables);
   return out;
 }
 
@@ -104,25 +155,18 @@ void read_weights(const formats::SafetensorsReader& weights, const ir::Function&
   }
 }
 
-void read_tables(const formats::SafetensorsReader& weights, ParameterStore& store) {
-  constexpr std::string_view kEnd = ".keys";
-  for (const formats::SafetensorsEntry& keys : weights.entries()) {
-    if (!keys.name.ends_with(kEnd) || keys.shape.size() != 1 ||
-        (keys.dtype != DType::kI64 && keys.dtype != DType::kU64))
-      continue;
-    const std::string path = keys.name.substr(0, keys.name.size() - kEnd.size());
-    const formats::SafetensorsEntry* const rows = weights.find(table_weight(path));
-    if (!rows || rows->shape.size() != 2 || rows->shape[0] != keys.shape[0]) continue;
-    store.parameters[keys.name] = {weights.read(keys), ""};
-    store.parameters[rows->name] = {weights.read(*rows), ""};
+void read_tables(const ModelFolder& folder, ParameterStore& store) {
+  const FolderTables stored = tables_of_folder(*folder.weights);
+  for (const auto& [name, table] : stored.inside.all()) {
+    if (folder.tables->provides(name)) continue;
+    store.parameters[table_keys(name)] = {folder.weights->read(table_keys(name)), ""};
+    store.parameters[table_weight(name)] = {folder.weights->read(table_weight(name)), ""};
   }
-  // Those that a checkpoint has in files of their own.
-  const fs::path folder = fs::path(weights.path()).parent_path() / tables::kTablesFolder;
-  if (!is_directory(folder.string())) return;
-  for (const std::string& name : list_directory(folder.string(), ErrorCode::kModel)) {
-    tables::SortedTable table = tables::read_sorted((folder / name).string());
-    store.parameters[table_keys(table.name)] = {std::move(table.content.keys), ""};
-    store.parameters[table_weight(table.name)] = {std::move(table.content.weight), ""};
+  for (const auto& [name, table] : stored.apart.all()) {
+    if (folder.tables->provides(name)) continue;
+    tables::TableContent content = table->sorted_content();
+    store.parameters[table_keys(name)] = {std::move(content.keys), ""};
+    store.parameters[table_weight(name)] = {std::move(content.weight), ""};
   }
 }
 

@@ -11,6 +11,7 @@
 #include "lang/syntax/program.h"
 #include "program/model.h"
 #include "program/parameter_store.h"
+#include "program/served_tables.h"
 #include "quant_common/fake_quant.h"
 
 namespace paddle::program {
@@ -29,17 +30,21 @@ struct ModelFolder {
   /// Of a run that trains with quantization; the trace then needs the values of the weights.
   std::shared_ptr<const quant::FakeQuantization> quantization;
   std::shared_ptr<const formats::SafetensorsReader> weights;  ///< used where they lie in the file
+  /// The tables of the folder whose rows the function takes as inputs, or those that it may.
+  std::shared_ptr<ServedTables> tables;
 };
 /// `function`: "model", the prediction, or another function of the model over the same weights.
-/// kUsage if there is none of that name.
-ModelFolder open_model_folder(const std::string& path, const std::string& function = "model");
+/// kUsage if there is none of that name. `inline_tables`: tables of more bytes are to be inputs of
+/// the function, others searched by it; nullopt: as it is stored.
+ModelFolder open_model_folder(const std::string& path, const std::string& function = "model",
+                              std::optional<uint64_t> inline_tables = std::nullopt);
 /// Reads the parameters and states of the function into the store; kModel if one does not fit.
 void read_weights(const formats::SafetensorsReader& weights, const ir::Function& function,
                   ParameterStore& store);
 
-/// Puts the tables of the file (table_keys, table_weight) into the store: a trace needs their
-/// numbers of rows.
-void read_tables(const formats::SafetensorsReader& weights, ParameterStore& store);
+/// Puts the tables of the folder that are not inputs of its function into the store, as table_keys
+/// and table_weight: a trace needs their numbers of rows.
+void read_tables(const ModelFolder& folder, ParameterStore& store);
 
 /// A model file and the entry that the options name; kUsage for a path, entry or weights that do
 /// not exist.

@@ -77,10 +77,11 @@ void NativeModel::read_model_folder(const std::string& path, const std::string& 
   use_float64_ = folder.use_float64;
   quantization_ = folder.quantization;
   check_precision();
+  tables_ = folder.tables;
   if (folder.predict) return add_trace(folder.predict, {});
   program_ = folder.program;
   entry_ = folder.entry;
-  read_tables(*folder.weights, store_);
+  read_tables(folder, store_);
   if (quantization_) preset_weights(store_, folder.weights->path());
   trace({});
 }
@@ -105,8 +106,9 @@ void NativeModel::read_model_file(const std::string& path, const LoadOptions& op
 bool NativeModel::trace(const std::map<std::string, int64_t>& known) {
   const std::lock_guard lock(*tracing_);
   StaticDims dims{known, {}};
-  const auto function = trace_prediction(*program_, *entry_, store_, use_float64_, &dims,
-                                         quantization_.get(), nullptr, compile_.target);
+  const auto function =
+      trace_prediction(*program_, *entry_, store_, use_float64_, &dims, quantization_.get(),
+                       nullptr, compile_.target, tables_.get());
   if (function) {
     add_trace(function, dims.fixed);
     return true;
@@ -148,10 +150,13 @@ void NativeModel::add_trace(std::shared_ptr<ir::Function> function,
   for (size_t i = 0; i < function->inputs.size(); ++i) {
     const ir::Port& port = function->inputs[i];
     trace.user_input.push_back(-1);
-    if (port.kind != ir::PortKind::kValue) continue;
+    if (port.kind != ir::PortKind::kValue || parse_rows_port(port.name)) continue;
     trace.user_input.back() = static_cast<int>(inputs_.size());
     inputs_.push_back({port.name, function->body.arguments[i]->type});
   }
+  for (size_t i = 0; i < function->inputs.size(); ++i)
+    if (const auto rows = parse_rows_port(function->inputs[i].name))
+      add_row_input(trace, i, rows->first, rows->second);
   bind_arrays(trace);
   for (size_t i = 0; i < function->outputs.size(); ++i)
     if (function->outputs[i].kind == ir::PortKind::kValue) {
@@ -159,6 +164,24 @@ void NativeModel::add_trace(std::shared_ptr<ir::Function> function,
       outputs_.push_back(function->outputs[i].name);
     }
   traces_.add(std::move(trace), kMaxTraces);
+}
+
+void NativeModel::add_row_input(Trace& trace, size_t input, const std::string& table,
+                                const std::string& field) const {
+  const auto keys = std::find_if(inputs_.begin(), inputs_.end(),
+                                 [&](const auto& each) { return each.first == field; });
+  const ServedTables none;
+  const ServedTables& tables = tables_ ? *tables_ : none;
+  const auto known = tables.all().find(table);
+  if (known == tables.all().end() || keys == inputs_.end())
+    fail(ErrorCode::kModel, path_, ": lacks the table '", table, "' or its keys '", field, "'");
+  const TensorType& rows = trace.function->body.arguments[input]->type;
+  tables_->open({table,
+                 rows.shape.empty() ? 0 : rows.shape.back().constant().value_or(0),
+                 rows.dtype,
+                 {},
+                 keys->second.dtype == DType::kU64 ? DType::kU64 : DType::kI64});
+  trace.row_inputs.push_back({input, static_cast<int>(keys - inputs_.begin()), known->second});
 }
 
 void NativeModel::bind_arrays(Trace& trace) {
@@ -198,6 +221,7 @@ NativeModel::NativeModel(const NativeModel& other)
       store_(other.store_),
       program_(other.program_),
       entry_(other.entry_),
+      tables_(other.tables_),
       use_float64_(other.use_float64_),
       quantization_(other.quantization_),
       fill_store_(other.fill_store_),
@@ -213,6 +237,7 @@ NativeModel::NativeModel(const NativeModel& other)
     own.executable = trace.executable->clone();
     own.user_input = trace.user_input;
     own.user_output = trace.user_output;
+    own.row_inputs = trace.row_inputs;
     bind_arrays(own);
   }
 }
@@ -268,6 +293,11 @@ void NativeModel::Trace::set_inputs(const std::vector<Array>& inputs) {
       arrays[i] = input;  // a copy of the pointer; shape and strides keep their room
     else
       arrays[i] = input.contiguous();
+  }
+  for (const RowInput& each : row_inputs) {
+    const Array keys = inputs[static_cast<size_t>(each.user_input)].on_host().contiguous();
+    const DType dtype = function->body.arguments[each.input]->type.dtype;
+    look_up(*each.table, keys, dtype, arrays[each.input]);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "lang/syntax/program.h"
 #include "program/model.h"
 #include "program/prediction.h"
+#include "program/served_tables.h"
 #include "runtime/executable.h"
 
 namespace paddle::program {
@@ -46,6 +47,13 @@ class NativeModel final : public Model {
     std::vector<Array> arrays;    ///< one per function input
     std::vector<int> user_input;  ///< per function input: number of the user's input, or -1
     std::vector<size_t> user_output;
+    /// An input with the rows of a table for the keys of a user's input.
+    struct RowInput {
+      size_t input;
+      int user_input;
+      std::shared_ptr<const tables::MappedTable> table;
+    };
+    std::vector<RowInput> row_inputs;
     /// Puts the user's inputs into `arrays`.
     void set_inputs(const std::vector<Array>& inputs);
   };
@@ -58,6 +66,9 @@ class NativeModel final : public Model {
   /// Traces the program with these values for `static(dim)`; false if it asks for more.
   bool trace(const std::map<std::string, int64_t>& known);
   void add_trace(std::shared_ptr<ir::Function> function, std::map<std::string, int64_t> fixed);
+  /// Connects an input with rows; kModel if the table or the field is missing.
+  void add_row_input(Trace& trace, size_t input, const std::string& table,
+                     const std::string& field) const;
   /// Sets what a trace's function runs on, except the user's inputs.
   void bind_arrays(Trace& trace);
   Trace& trace_for(const std::vector<Array>& inputs);
@@ -72,6 +83,7 @@ class NativeModel final : public Model {
   std::vector<Array> results_;  ///< of the last call
   std::shared_ptr<const lang::Program> program_;
   const lang::EntryPoint* entry_ = nullptr;
+  std::shared_ptr<ServedTables> tables_;  ///< whose rows functions take as inputs; null: none
   bool use_float64_ = false;
   std::shared_ptr<const quant::FakeQuantization> quantization_;
   /// Fills a store with the weights of a function.

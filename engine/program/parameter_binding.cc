@@ -142,7 +142,7 @@ Tensor ParameterBinding::table_rows(const std::string& path, const Tensor& keys,
                                     DType dtype, const lang::Initializer& init,
                                     const Tensor& mask) {
   const DType wanted = widened(dtype);
-  if (!tables) return stored_rows(path, keys, width, wanted);
+  if (!tables || !tables->provides(path)) return stored_rows(path, keys, width, wanted);
   tables->open(
       {path, width, wanted, init, keys.dtype() == DType::kU64 ? DType::kU64 : DType::kI64});
   const auto field_of = [&](const Tensor& input, const char* what) {

@@ -74,7 +74,7 @@ class ParameterBinding : public lang::ParameterProvider {
   /// If set, new parameters and states are put in here, and the store's arrays only have their
   /// types and shapes.
   DeferredValues* deferred = nullptr;
-  TableHost* tables = nullptr;           ///< of training and evaluation
+  TableHost* tables = nullptr;           ///< those that are not among the parameters
   std::map<std::string, Tensor> fields;  ///< of the data, which keys of tables must be
   bool numbers_rows = false;             ///< whether lookups have `TableLookup::numbers`
   /// The lookups in tables, in order; each table and field once.

@@ -16,7 +16,8 @@ std::shared_ptr<ir::Function> trace_prediction(const lang::Program& program,
                                                const lang::EntryPoint& entry, ParameterStore& store,
                                                bool use_float64, StaticDims* dims,
                                                const quant::FakeQuantization* quantization,
-                                               DeferredValues* deferred, const TargetInfo& target) {
+                                               DeferredValues* deferred, const TargetInfo& target,
+                                               TableHost* tables) {
   runtime::register_backends();
   auto function = std::make_shared<ir::Function>(std::string(kPrediction), target);
   {
@@ -24,16 +25,20 @@ std::shared_ptr<ir::Function> trace_prediction(const lang::Program& program,
     const InterpreterScope scope(tracer);
     const autograd::NoGradScope no_grad;
     Tensors inputs;
+    std::map<std::string, Tensor> fields;
     for (auto& [name, type] : lang::input_types(program, entry)) {
       TensorType wanted = type;
       if (use_float64 && wanted.dtype == DType::kF32) wanted.dtype = DType::kF64;
       inputs.push_back(tracer.input({ir::PortKind::kValue, name}, wanted));
+      fields.emplace(name, inputs.back());
     }
     const Tensor random =
         tracer.input({ir::PortKind::kRandom, "seed_and_step"}, {DType::kU64, {Dim(2)}});
     const RandomScope random_scope(random);
     TraceBinding ports(store, use_float64, tracer);
     ports.deferred = deferred;
+    ports.tables = tables;
+    ports.fields = std::move(fields);
     lang::EvaluationOptions options;
     options.training = false;
     options.store = &ports;

@@ -29,12 +29,13 @@ struct StaticDims {
 /// null if the model asks for the value of a dim that is not known. With `quantization`, layers
 /// compute on quantized values, with constant scales from the values of the store. With `deferred`,
 /// parameters that the store lacks get no values there, but in this map. `target`: where the
-/// function will run; the default for one that is saved.
+/// function will run; the default for one that is saved. `tables`: those whose rows are inputs of
+/// the function (`rows_port`); the rows of others are found among the parameters.
 std::shared_ptr<ir::Function> trace_prediction(
     const lang::Program& program, const lang::EntryPoint& entry, ParameterStore& store,
     bool use_float64, StaticDims* dims = nullptr,
     const quant::FakeQuantization* quantization = nullptr, DeferredValues* deferred = nullptr,
-    const TargetInfo& target = {});
+    const TargetInfo& target = {}, TableHost* tables = nullptr);
 /// How a run with this resolved config trains with quantization; null if it does not.
 std::shared_ptr<const quant::FakeQuantization> read_quantization(const config::Node& config);
 /// The scale of an output of a prediction function, derived from its producer.

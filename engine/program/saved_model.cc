@@ -10,6 +10,7 @@
 #include "data/vocabulary.h"
 #include "program/checkpoint.h"
 #include "program/prediction.h"
+#include "program/served_tables.h"
 
 namespace paddle::program {
 namespace {
@@ -60,7 +61,7 @@ constexpr int kVersion = 2;
 /// store, with what sequences start with.
 std::vector<std::shared_ptr<ir::Function>> further_functions(
     const lang::Program& program, bool use_float64, ParameterStore& store,
-    const quant::FakeQuantization* quantization) {
+    const quant::FakeQuantization* quantization, TableHost& tables) {
   std::vector<std::shared_ptr<ir::Function>> out;
   for (const lang::EntryPoint& entry : program.functions) {
     if (entry.name == kPrediction) continue;
@@ -69,7 +70,8 @@ std::vector<std::shared_ptr<ir::Function>> further_functions(
     StaticDims dims;
     std::shared_ptr<ir::Function> function;
     try {
-      function = trace_prediction(program, entry, own, use_float64, &dims, quantization);
+      function = trace_prediction(program, entry, own, use_float64, &dims, quantization, nullptr,
+                                  {}, &tables);
     } catch (const Error&) {
       // Some operations, such as those on caches, have no form in float64.
       if (!use_float64) throw;
@@ -198,9 +200,11 @@ void write_model(const std::string& path, const std::string& name, const lang::P
   ensure_directory(path);
   // A model that asks for the values of dims is traced when they are known.
   StaticDims dims;
-  auto function = trace_prediction(program, program.model, store, use_float64, &dims, quantization);
+  ServedTables tables = large_tables(store, kInlineTables);
+  auto function = trace_prediction(program, program.model, store, use_float64, &dims, quantization,
+                                   nullptr, {}, &tables);
   std::vector<std::shared_ptr<ir::Function>> others;
-  if (function) others = further_functions(program, use_float64, store, quantization);
+  if (function) others = further_functions(program, use_float64, store, quantization, tables);
   const std::string file = (folder / "model.safetensors").string();
   if (weights.empty()) {
     write_weights(file, store);

@@ -34,6 +34,8 @@ struct TableRows {
 class TableHost {
  public:
   virtual ~TableHost() = default;
+  /// Whether it has this table, or makes it; the rows of others are found among the parameters.
+  virtual bool provides(const std::string&) const { return true; }
   /// Makes the table if it is new. kConfig if the run cannot have tables, or if the table exists
   /// with another width or other first rows.
   virtual void open(const TableSpec& spec) = 0;

@@ -38,13 +38,15 @@ std::shared_ptr<ir::Function> with_positive_sizes(const ir::Function& function) 
 TracedModel trace_program(const lang::Program& program, const lang::EntryPoint& entry,
                           std::shared_ptr<ParameterStore> store, bool use_float64,
                           const std::map<std::string, int64_t>& dims, WeightValues values,
-                          const quant::FakeQuantization* quantization = nullptr) {
+                          const quant::FakeQuantization* quantization = nullptr,
+                          TableHost* tables = nullptr) {
   const auto deferred = std::make_shared<DeferredValues>();
   StaticDims wanted{dims, {}};
   TracedModel out;
   out.name = program.name;
-  out.function = trace_prediction(program, entry, *store, use_float64, &wanted, quantization,
-                                  values == WeightValues::kDeferred ? deferred.get() : nullptr);
+  out.function =
+      trace_prediction(program, entry, *store, use_float64, &wanted, quantization,
+                       values == WeightValues::kDeferred ? deferred.get() : nullptr, {}, tables);
   if (!out.function)
     fail(ErrorCode::kUsage, "'", program.name,
          "' needs the value of a dim (static); give it with --dim NAME=VALUE");
@@ -57,9 +59,9 @@ TracedModel trace_program(const lang::Program& program, const lang::EntryPoint& 
   return out;
 }
 
-TracedModel trace_folder(const std::string& path, const std::string& function,
+TracedModel trace_folder(const std::string& path, const LoadOptions& options,
                          const std::map<std::string, int64_t>& dims, WeightValues values) {
-  ModelFolder folder = open_model_folder(path, function);
+  ModelFolder folder = open_model_folder(path, options.function, options.inline_tables);
   TracedModel out;
   if (folder.predict) {
     out.function = with_positive_sizes(*folder.predict);
@@ -68,17 +70,18 @@ TracedModel trace_folder(const std::string& path, const std::string& function,
     };
   } else {
     const auto store = std::make_shared<ParameterStore>();
-    read_tables(*folder.weights, *store);
+    read_tables(folder, *store);
     // The trace of quantized layers needs values.
     if (folder.quantization) {
       preset_weights(*store, folder.weights->path());
       values = WeightValues::kTraced;
     }
     out = trace_program(*folder.program, *folder.entry, store, folder.use_float64, dims, values,
-                        folder.quantization.get());
+                        folder.quantization.get(), folder.tables.get());
     read_weights(*folder.weights, *out.function, *store);
     out.weight = weights_of(store);
   }
+  out.tables = folder.tables;
   out.functions = folder.functions;
   out.name = folder.name;
   out.metadata = std::move(folder.metadata);
@@ -121,9 +124,8 @@ TracedModel trace_file(const std::string& path, const LoadOptions& options,
 TracedModel trace_model(const std::string& path, const LoadOptions& options,
                         const std::map<std::string, int64_t>& dims, WeightValues values) {
   if (form_of_model(path) != ModelForm::kGraph)
-    return is_directory(path)
-               ? trace_folder(find_model_folder(path), options.function, dims, values)
-               : trace_file(path, options, dims, values);
+    return is_directory(path) ? trace_folder(find_model_folder(path), options, dims, values)
+                              : trace_file(path, options, dims, values);
   if (!file_exists(path)) fail(ErrorCode::kUsage, path, ": no such file");
   const auto program = read_onnx_program(path);
   return trace_program(*program, program->model, std::make_shared<ParameterStore>(), false, dims,

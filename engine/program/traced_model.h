@@ -9,6 +9,7 @@
 #include "ir/module.h"
 #include "program/model.h"
 #include "program/parameter_store.h"
+#include "program/served_tables.h"
 
 namespace paddle::program {
 
@@ -18,6 +19,7 @@ struct TracedModel {
   /// The value of a parameter or state; weights of files stay mapped.
   std::function<Array(const std::string& name)> weight;
   std::optional<ModelMetadata> metadata;  ///< of a trained model
+  std::shared_ptr<ServedTables> tables;   ///< of a folder: what inputs with rows are looked up in
   std::vector<std::string> functions;     ///< names that LoadOptions::function may have
 };
 

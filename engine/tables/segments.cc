@@ -25,7 +25,6 @@ constexpr size_t kBlock = size_t{1} << 20;
 constexpr uint64_t kMaxManifest = uint64_t{1} << 30;
 constexpr size_t kMaxName = 200;
 constexpr int kWithDeltas = 2;  ///< version of manifests that list deltas
-constexpr const char* kDeleted = "deleted";
 
 std::vector<uint32_t> block_checksums(std::span<const std::byte> bytes) {
   std::vector<uint32_t> out;
@@ -71,8 +70,9 @@ Json write_file(const fs::path& folder, const std::string& file, const TableForm
   for (const std::string& column : format.statistics)
     entries.push_back({.name = column, .dtype = DType::kF32, .shape = {rows}});
   if (deleted)
-    entries.push_back(
-        {.name = kDeleted, .dtype = format.key, .shape = {static_cast<int64_t>(deleted->size())}});
+    entries.push_back({.name = kDeletedKeys,
+                       .dtype = format.key,
+                       .shape = {static_cast<int64_t>(deleted->size())}});
   const std::string path = (folder / file).string();
   formats::SafetensorsParts parts(path, std::move(entries));
   parts.create();
@@ -105,7 +105,8 @@ Json write_file(const fs::path& folder, const std::string& file, const TableForm
       parts.write(format.statistics[c], first, std::as_bytes(std::span(statistics[c])));
     first += static_cast<int64_t>(count);
   }
-  if (deleted && !deleted->empty()) parts.write(kDeleted, 0, std::as_bytes(std::span(*deleted)));
+  if (deleted && !deleted->empty())
+    parts.write(kDeletedKeys, 0, std::as_bytes(std::span(*deleted)));
   parts.sync();
   const auto written = MappedFile::open(path, ErrorCode::kDevice);
   Json out = {{"file", file},
@@ -288,9 +289,10 @@ TableContent content_of(const Listed& file, const TableFormat& format) {
 /// The keys that a delta has removed, checked as those of its shards.
 Array deleted_of(const Listed& file, const TableFormat& format) {
   const formats::SafetensorsReader reader(file.path);
-  const auto* const entry = reader.find(kDeleted);
+  const auto* const entry = reader.find(kDeletedKeys);
   if (!entry || entry->dtype != format.key || entry->shape != Dims{file.deleted})
-    reject(file.path, str("lacks '", kDeleted, "' as ", text(format.key), "[", file.deleted, "]"));
+    reject(file.path,
+           str("lacks '", kDeletedKeys, "' as ", text(format.key), "[", file.deleted, "]"));
   Array out = reader.read(*entry);
   const auto* const keys = static_cast<const uint64_t*>(out.raw());
   const bool is_signed = format.key == DType::kI64;
@@ -308,6 +310,11 @@ Array some_rows(Array array, int64_t begin, int64_t end) {
   array.offset += begin * array.strides[0];
   array.shape[0] = end - begin;
   return array;
+}
+
+/// Types that only tables that are read have.
+bool is_served(DType dtype) {
+  return dtype == DType::kF16 || dtype == DType::kBF16 || dtype == DType::kI8;
 }
 
 }  // namespace
@@ -447,6 +454,17 @@ SavedChain read_chain(const std::string& folder) {
   return out;
 }
 
+std::vector<std::vector<SegmentFile>> list_segments(const std::string& folder) {
+  std::vector<std::vector<SegmentFile>> out;
+  for (ListedSave& save : listed_saves(folder, manifest_of(folder))) {
+    out.emplace_back();
+    for (Listed& file : save.files)
+      out.back().push_back({std::move(file.path), file.bytes, file.first, std::move(file.rows),
+                            file.count, file.deleted});
+  }
+  return out;
+}
+
 void write_manifest(const std::string& folder, const TableFormat& format, int64_t step,
                     std::span<const std::string> parts) {
   Json files = joined(parts);
@@ -524,7 +542,7 @@ TableFormat read_format(const std::string& folder) {
     format.states = json.at("states").get<std::vector<std::string>>();
     format.statistics = json.value("statistics", std::vector<std::string>());
     if (!key || (*key != DType::kI64 && *key != DType::kU64) || !dtype || format.width < 1 ||
-        (*dtype != DType::kF32 && *dtype != DType::kF64))
+        (*dtype != DType::kF32 && *dtype != DType::kF64 && !is_served(*dtype)))
       reject((fs::path(folder) / kManifest).string(), "is not one of a table");
     format.key = *key;
     format.dtype = *dtype;
@@ -532,40 +550,6 @@ TableFormat read_format(const std::string& folder) {
     reject((fs::path(folder) / kManifest).string(), "is damaged");
   }
   return format;
-}
-
-SortedTable read_sorted(const std::string& folder) {
-  const TableFormat format = read_format(folder);
-  const std::vector<TableContent> parts = read_segments(folder, format, {0, kShards}, true);
-  struct Found {
-    uint64_t order;
-    size_t part;
-    int64_t at;
-  };
-  std::vector<Found> found;
-  const bool is_signed = format.key == DType::kI64;
-  const auto key_at = [&](size_t part, int64_t at) {
-    return static_cast<const uint64_t*>(parts[part].keys.raw())[at];
-  };
-  for (size_t part = 0; part < parts.size(); ++part)
-    for (int64_t i = 0; i < parts[part].keys.size(); ++i)
-      found.push_back({ordered(key_at(part, i), is_signed), part, i});
-  std::sort(found.begin(), found.end(),
-            [](const Found& a, const Found& b) { return a.order < b.order; });
-  const auto count = static_cast<int64_t>(found.size());
-  SortedTable out{format.name, {}};
-  out.content.keys = Array::empty(format.key, {count});
-  out.content.weight = Array::empty(format.dtype, {count, format.width});
-  const auto bytes = static_cast<size_t>(storage_bytes(format.dtype, format.width));
-  auto* to = static_cast<std::byte*>(out.content.weight.raw());
-  for (size_t i = 0; i < found.size(); ++i, to += bytes) {
-    static_cast<uint64_t*>(out.content.keys.raw())[i] = key_at(found[i].part, found[i].at);
-    std::memcpy(to,
-                static_cast<const std::byte*>(parts[found[i].part].weight.raw()) +
-                    static_cast<size_t>(found[i].at) * bytes,
-                bytes);
-  }
-  return out;
 }
 
 }  // namespace paddle::tables

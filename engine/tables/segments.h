@@ -48,6 +48,8 @@ std::string folder_name(const std::string& table);
 /// In the folder of a checkpoint: a folder for each table.
 inline constexpr const char* kTablesFolder = "tables";
 inline constexpr const char* kManifest = "manifest.json";
+/// The tensor of a delta with the keys that have been removed.
+inline constexpr const char* kDeletedKeys = "deleted";
 
 /// Writes the rows of shards [first, last) into the folder of a table. Needs memory for the rows of
 /// one shard. The result describes the files, for `write_manifest`.
@@ -83,6 +85,19 @@ struct SavedChain {
 /// Of the manifest of a table. kModel if it is damaged.
 SavedChain read_chain(const std::string& folder);
 
+/// A file of a base or of a delta, as the manifest lists it.
+struct SegmentFile {
+  std::string path;
+  uint64_t bytes = 0;
+  int first_shard = 0;
+  std::vector<int64_t> rows = {};  ///< of each shard from the first on
+  int64_t count = 0;               ///< rows of all of them
+  int64_t deleted = 0;             ///< keys that a delta removes
+};
+/// The files of the base, and then those of each delta. kModel if the manifest is damaged; the
+/// files are not read.
+std::vector<std::vector<SegmentFile>> list_segments(const std::string& folder);
+
 /// Writes the manifest, when all files are there: `parts` are the results of `write_segments`,
 /// whose shards must cover all. kDevice if a part is not one.
 void write_manifest(const std::string& folder, const TableFormat& format, int64_t step,
@@ -96,14 +111,8 @@ std::vector<TableContent> read_segments(const std::string& folder, const TableFo
                                         std::pair<int, int> shards, bool checks_all,
                                         size_t deltas = SIZE_MAX);
 
-/// The format that the manifest of a table states. kModel if it is damaged.
+/// The format that the manifest of a table states. kModel if it is damaged. Rows are float32 or
+/// float64; those of a table that is only read (MappedTable) may also be float16, bfloat16 or int8.
 TableFormat read_format(const std::string& folder);
-
-/// The keys and weights of a whole table by rising keys, without states. kModel as above.
-struct SortedTable {
-  std::string name;
-  TableContent content;
-};
-SortedTable read_sorted(const std::string& folder);
 
 }  // namespace paddle::tables

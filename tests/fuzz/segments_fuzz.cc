@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <vector>
 
 #include "base/files.h"
 #include "fuzz/fuzz_target.h"
-#include "tables/segments.h"
+#include "tables/mapped_table.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace paddle;
@@ -15,11 +16,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < sizeof length) return 0;
   std::memcpy(&length, data, sizeof length);
   const size_t manifest = std::min<size_t>(length, size - sizeof length);
+  std::string folder;
   fuzz::expect_documented_end([&] {
     const std::string file = fuzz::input_file(
         {data + sizeof length + manifest, size - sizeof length - manifest}, "x.safetensors");
     const std::string path = fuzz::input_file({data + sizeof length, manifest}, tables::kManifest);
-    const std::string folder = std::filesystem::path(path).parent_path().string();
+    folder = std::filesystem::path(path).parent_path().string();
     const tables::TableFormat format{.name = "t",
                                      .key = DType::kU64,
                                      .dtype = DType::kF32,
@@ -32,6 +34,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       for (const auto& [name, values] : part.states) fuzz::read_all(values);
       for (const auto& [name, values] : part.statistics) fuzz::read_all(values);
     }
+  });
+  // Searched without such checks, it gives some rows or none.
+  fuzz::expect_documented_end([&] {
+    const auto table = tables::MappedTable::open(folder);
+    std::vector<uint64_t> keys = {0, 1, ~uint64_t{0}};
+    table->for_each([&](uint64_t key, const auto&) {
+      if (keys.size() < 1000) keys.push_back(key);
+    });
+    std::vector<tables::MappedTable::Row> rows(keys.size());
+    table->find(keys, rows.data());
+    if (table->format().width > 1000) return;
+    std::vector<std::byte> values(static_cast<size_t>(table->format().width) * sizeof(double));
+    for (const auto& row : rows)
+      if (row.values) table->put_row(row, DType::kF64, values.data());
   });
   return 0;
 }
