@@ -117,8 +117,9 @@ int run_export(int argc, char** argv) {
   bool no_check = false, dry_run = false, list_ops = false, json = false;
   app.add_option("MODEL", arguments, "the model, then params.x=value of a model file");
   app.add_option("-o,--output", job.output, "the file to write, FILE.onnx");
-  app.add_option("--opset", job.opset, "ONNX opset (default: the lowest from 17 on that fits)")
-      ->check(cli::in_range(int64_t{17}, int64_t{26}));
+  app.add_option("--opset", job.opset,
+                 "ONNX opset, from 13 on (default: the lowest from 17 on that fits)")
+      ->check(cli::in_range(int64_t{13}, int64_t{26}));
   app.add_option("--target", job.target,
                  "the runtime that must read the file: ort-1.17 and others; rejects what is newer");
   app.add_option(

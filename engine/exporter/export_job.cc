@@ -195,9 +195,12 @@ onnx::ExportedModel graph_of(const ExportJob& job, const Exportable& source) {
   options.producer = job.producer;
   options.metadata = source.metadata;
   options.training = job.training;
-  options.least_opset = source.least_opset;
-  options.least_opset_reason = source.least_opset_reason;
-  if (job.opset != 0 && job.opset < source.least_opset)
+  // The default is the lowest opset without a reason for another one.
+  if (source.least_opset > options.least_opset) {
+    options.least_opset = source.least_opset;
+    options.least_opset_reason = source.least_opset_reason;
+  }
+  if (job.opset != 0 && job.opset < source.least_opset && !source.least_opset_reason.empty())
     fail(ErrorCode::kUsage, job.model, ": ", source.least_opset_reason, " needs opset ",
          source.least_opset, ", --opset is ", job.opset);
   if (job.most_opset != 0 && job.most_opset < source.least_opset)
@@ -369,7 +372,8 @@ std::vector<ExportResult> export_functions(const ExportJob& job,
         preprocess->insert(exported.model);
       };
       source.least_opset = preprocess->least_opset();
-      if (source.least_opset > 17) source.least_opset_reason = "Resize with antialiasing";
+      source.least_opset_reason =
+          source.least_opset > 17 ? "Resize with antialiasing" : "--with-preprocess";
       source.check = [&](const std::string& file, const onnx::ExportedModel&) {
         return preprocess->check(of_function, file, note);
       };

@@ -27,6 +27,10 @@ agrees bert models/bert.yaml params.layers=2 params.width=32 params.heads=2 para
 for model in mobilenet_v3 squeezenet shufflenet_v2 efficientnet; do
   agrees "$model" "models/vision/$model.yaml" --dim rows=64 --dim columns=64
 done
+for opset in 13 14 15 16; do
+  for model in char_gpt char_lstm; do agrees "$model-$opset" "models/$model.yaml" --opset $opset; done
+  agrees "mobilenet-$opset" models/vision/mobilenet_v3.yaml --dim rows=64 --dim columns=64 --opset $opset
+done
 # Sums of 8-bit weights overflow in ONNX Runtime on processors without integer dot products.
 "$train" configs/quickstart/digits.yaml --output "$folder/digits" train.epochs=1 \
   "data.train={kind: digits, size: 2000, seed: 1}" "data.valid={kind: digits, size: 100, seed: 2}" \

@@ -124,7 +124,7 @@ std::string GraphWriter::fresh(const std::string& hint) {
 std::string GraphWriter::name_of(const ir::Value& value) {
   if (const auto known = names_.find(&value); known != names_.end()) return known->second;
   ensure(value.constant.has_value(), "export: value %", value.id, " is not defined");
-  const std::string name = constant(*value.constant);
+  std::string name = constant(*value.constant);
   names_[&value] = name;
   return name;
 }
@@ -146,7 +146,7 @@ Names GraphWriter::add_several(const std::string& type, Names inputs, size_t out
 
 std::string GraphWriter::add(const std::string& type, Names inputs, ExportAttributes attributes,
                              const std::string& output) {
-  const std::string made = add_several(type, std::move(inputs), 1, std::move(attributes))[0];
+  std::string made = add_several(type, std::move(inputs), 1, std::move(attributes))[0];
   if (output.empty()) return made;
   used_.erase(made);
   return graph_->nodes.back().outputs[0] = output;
@@ -183,7 +183,7 @@ std::string GraphWriter::constant(const Array& array, const std::string& hint) {
     if (size > 0) key.append(static_cast<const char*>(packed.raw()), size);
     if (const auto known = constants_.find(key); known != constants_.end()) return known->second;
   }
-  const std::string name = own_constant(packed, hint);
+  std::string name = own_constant(packed, hint);
   if (!key.empty()) constants_[key] = name;
   return name;
 }
@@ -228,9 +228,10 @@ std::string GraphWriter::dim(const Dim& given) {
            "fix it "
            "with --dim ",
            key, "=…");
-    out = add("Shape", {source->second.value},
-              {int_attribute("start", source->second.axis),
-               int_attribute("end", source->second.axis + 1)});
+    const auto& [value, axis] = source->second;
+    out = opset() >= 15 ? add("Shape", {value},
+                              {int_attribute("start", axis), int_attribute("end", axis + 1)})
+                        : add("Gather", {add("Shape", {value}), ints({axis})});
   } else {
     for (const Term& term : *DimAccess::raw_terms(d)) {
       std::string product;
@@ -304,7 +305,9 @@ std::string GraphWriter::reshape(const std::string& name, const Shape& given) {
     return add("Reshape", {name, ints(sizes)});
   }
   ExportAttributes attributes;
-  if (zero || symbolic > 0) attributes.push_back(int_attribute("allowzero", 1));
+  // Until opset 14 a size of 0 stands for that of the operand.
+  if (zero) require_opset(14, "Reshape to a size of 0");
+  if ((zero || symbolic > 0) && opset() >= 14) attributes.push_back(int_attribute("allowzero", 1));
   return add("Reshape", {name, shape(to)}, std::move(attributes));
 }
 

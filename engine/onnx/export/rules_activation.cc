@@ -80,7 +80,12 @@ void hardsigmoid(Writer& w) {
          {float_attribute("alpha", w.attr("slope").as_double()),
           float_attribute("beta", w.attr("offset").as_double())});
 }
-void hardswish(Writer& w) { w.emit("HardSwish", {w.in("x")}); }
+void hardswish(Writer& w) {
+  if (w.opset() >= 14) return w.emit("HardSwish", {w.in("x")});
+  const std::string gate = w.add("HardSigmoid", {w.in("x")},
+                                 {float_attribute("alpha", 1.0 / 6), float_attribute("beta", 0.5)});
+  w.emit("Mul", {w.in("x"), gate});
+}
 void hardshrink(Writer& w) {
   const std::string outside = w.add("Greater", {w.add("Abs", {w.in("x")}), number(w, "threshold")});
   w.emit("Where", {outside, w.in("x"), number(w, 0.0)});

@@ -99,7 +99,11 @@ void dropout_mask(Writer& w) {
       w.add("GreaterOrEqual", {numbers, w.scalar(w.attr("p").as_double(), DType::kF32)});
   w.result(0, w.cast(kept, DType::kBool, dtype));
 }
-void bernoulli(Writer& w) { w.emit("Bernoulli", {w.in("x")}); }
+void bernoulli(Writer& w) {
+  if (w.opset() >= 15) return w.emit("Bernoulli", {w.in("x")});
+  const std::string drawn = w.add("Less", {w.add("RandomUniformLike", {w.in("x")}), w.in("x")});
+  w.result(0, w.cast(drawn, DType::kBool, w.result_type().dtype));
+}
 
 }  // namespace
 

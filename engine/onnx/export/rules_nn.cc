@@ -217,6 +217,29 @@ int64_t normalized_rank(Writer& w, const char* operand) {
   return shape.is_list() ? static_cast<int64_t>(shape.as_list().size()) : 1;
 }
 
+/// The normalized axes of x and, where they are read, the mean and the inverse of the deviation,
+/// from primitive operators. As the operator it computes 16-bit numbers in float32.
+void primitive_layer_norm(Writer& w, int64_t axis, const std::string& weight,
+                          const std::string& bias) {
+  const DType dtype = w.type("x").dtype;
+  const DType computed = dtype == DType::kF64 ? DType::kF64 : DType::kF32;
+  std::vector<int64_t> axes;
+  for (auto i = axis; i < static_cast<int64_t>(rank_of(w, "x")); ++i) axes.push_back(i);
+  const std::string x = w.cast(w.in("x"), dtype, computed);
+  const std::string mean = w.reduce("ReduceMean", x, axes, true);
+  const std::string centered = w.add("Sub", {x, mean});
+  const std::string variance =
+      w.reduce("ReduceMean", w.add("Mul", {centered, centered}), axes, true);
+  const std::string deviation =
+      w.add("Sqrt", {w.add("Add", {variance, w.scalar(w.attr("epsilon").as_double(), computed)})});
+  std::string out = w.cast(w.add("Div", {centered, deviation}), computed, dtype);
+  out = w.add("Mul", {out, weight});
+  w.result(0, bias.empty() ? out : w.add("Add", {out, bias}));
+  if (w.is_used(1)) w.result(1, w.reshape(mean, w.result_type(1).shape));
+  if (w.is_used(2))
+    w.result(2, w.reshape(w.add("Reciprocal", {deviation}), w.result_type(2).shape));
+}
+
 void layer_norm(Writer& w) {
   const int64_t axis = static_cast<int64_t>(rank_of(w, "x")) - normalized_rank(w, "x");
   const Shape& shape = w.type("x").shape;
@@ -227,6 +250,7 @@ void layer_norm(Writer& w) {
   if (w.operand("weight") && rank_of(w, "weight") != inner.size())
     weight = w.reshape(weight, inner);
   if (!bias.empty() && rank_of(w, "bias") != inner.size()) bias = w.reshape(bias, inner);
+  if (w.opset() < 17) return primitive_layer_norm(w, axis, weight, bias);
   const ExportAttributes attributes = {int_attribute("axis", axis),
                                        float_attribute("epsilon", w.attr("epsilon").as_double())};
   if (!w.is_used(1) && !w.is_used(2))
@@ -289,6 +313,26 @@ void batch_norm(Writer& w) {
 
 // --- attention ---
 
+/// bool[queries, keys], true where the key is at or before the query.
+std::string causal_mask(Writer& w, const Dim& queries, const Dim& keys) {
+  if (w.opset() < 14) {
+    const auto positions = [&](const Dim& count, const Shape& shape) {
+      const std::string end = w.reshape(w.dim(count), Shape{});
+      const std::string range =
+          w.add("Range", {w.scalar(0, DType::kI64), end, w.scalar(1, DType::kI64)});
+      return w.reshape(range, shape);
+    };
+    return w.add("GreaterOrEqual",
+                 {positions(queries, {queries, Dim(1)}), positions(keys, {Dim(1), keys})});
+  }
+  const std::string all =
+      w.add("Expand", {w.constant(Array::scalar(true)), w.shape({queries, keys})});
+  return w.add(
+      "Cast",
+      {w.add("Trilu", {w.cast(all, DType::kBool, DType::kF32)}, {int_attribute("upper", 0)})},
+      {int_attribute("to", formats::onnx::number_of_dtype(DType::kBool))});
+}
+
 /// [batch, sequence, heads, dim] as softmax(q kᵀ scale + mask) v over heads.
 void attention(Writer& w) {
   if (w.is_used(1)) w.reject("its statistics are read");
@@ -307,13 +351,7 @@ void attention(Writer& w) {
   }
   if (w.attr("is_causal").as_bool()) {
     const Dim &queries = w.type("query").shape[1], &keys = w.type("key").shape[1];
-    const std::string all =
-        w.add("Expand", {w.constant(Array::scalar(true)), w.shape({queries, keys})});
-    const std::string allowed = w.add(
-        "Cast",
-        {w.add("Trilu", {w.cast(all, DType::kBool, DType::kF32)}, {int_attribute("upper", 0)})},
-        {int_attribute("to", formats::onnx::number_of_dtype(DType::kBool))});
-    scores = w.add("Where", {allowed, scores, excluded});
+    scores = w.add("Where", {causal_mask(w, queries, keys), scores, excluded});
   }
   const std::string weights = w.add("Softmax", {scores}, {int_attribute("axis", -1)});
   w.result(0, w.transpose(w.add("MatMul", {weights, v}), {0, 2, 1, 3}));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes schema_table.cc: the schemas of ONNX's operators from opset 17 on, as the package onnx has them.
+"""Writes schema_table.cc: the schemas of ONNX's operators from opset 13 on, as the package onnx has them.
 
   make_schemas.py                  (needs the package onnx)
 """
@@ -7,7 +7,7 @@ import pathlib
 
 import onnx.defs
 
-OLDEST = 17
+OLDEST = 13
 # In the order of DType (tensor/dtype.h).
 TYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "int2", "uint2", "int4", "uint4",
          "float16", "bfloat16", "float", "double", "complex64", "complex128", "float8e4m3fn", "float8e5m2", "float8e4m3fnuz",

@@ -1,6 +1,6 @@
 #pragma once
 // The schemas of ONNX's operators as data: operands, results, type constraints and attributes of
-// each version from opset 17 on.
+// each version from opset 13 on.
 
 #include <cstdint>
 #include <map>
@@ -50,7 +50,7 @@ struct OperatorSchema {
 };
 
 /// The versions of an operator of the default domain in ascending order, from the newest of opset
-/// 17 on; empty if there is none.
+/// 13 on; empty if there is none.
 std::span<const OperatorSchema> schemas_of(std::string_view name);
 /// The one that holds at an opset; null if there is none.
 const OperatorSchema* find_schema(std::string_view name, int64_t opset);

@@ -330,7 +330,12 @@ std::vector<ValidityProblem> validity_problems(const Model& model) {
 }
 
 int64_t ir_version_of(int64_t opset) {
-  return opset >= 25 ? 12 : opset >= 23 ? 11 : opset >= 21 ? 10 : opset >= 19 ? 9 : 8;
+  return opset >= 25   ? 12
+         : opset >= 23 ? 11
+         : opset >= 21 ? 10
+         : opset >= 19 ? 9
+         : opset >= 15 ? 8
+                       : 7;
 }
 
 int64_t needed_opset(const std::vector<ValidityProblem>& problems) {

@@ -32,6 +32,26 @@ assert report["opset"] == 17 and report["nodes"] < 20, report
 assert [c["passed"] for c in report["checks"]] == [True] * 3, report
 P
 
+# --- opsets before the default ---
+cat > "$folder/gates.yaml" <<'Y'
+inputs: {x: "float32[batch, length, 8]"}
+model: |
+  y = layer_norm(x) + hardswish(x)
+  heads = linear(y, 24, name="qkv").reshape([batch, length, 3, 2, 4])
+  y = attention(heads[:, :, 0], heads[:, :, 1], heads[:, :, 2], is_causal=true)
+  return y.reshape([batch, length, 8]) + rms_norm(y.reshape([batch, length, 8]), 8)
+Y
+for opset in 13 14 15 16; do
+  for model in lenet char_gpt char_lstm deepfm; do
+    ok "$export_model" "models/$model.yaml" -o "$folder/early.onnx" --overwrite --opset $opset
+  done
+  ok "$export_model" models/bert.yaml params.layers=2 params.width=32 params.heads=2 params.vocab_size=100 \
+    -o "$folder/early.onnx" --overwrite --opset $opset
+  ok "$export_model" models/resnet.yaml params.depth=[1,1,1,1] params.width=8 -o "$folder/early.onnx" --overwrite --opset $opset
+  ok "$export_model" "$folder/gates.yaml" -o "$folder/early.onnx" --overwrite --opset $opset
+  grep -q "\"opset\": *$opset" "$folder/early.onnx.report.json" || fail "the file has not opset $opset"
+done
+
 # --- operations ---
 for table in tests/op/cases/*.jsonl; do
   "$bin/paddle" op export "$table" -o "$folder/op" --check > "$folder/lines" 2> "$folder/error"
@@ -99,7 +119,13 @@ expect 2 "no model is given" "$export_model"
 expect 2 "no file is given" "$export_model" models/lenet.yaml
 PADDLE_ONNXRUNTIME="$folder/nowhere.so" expect 2 "cannot be opened" "$export_model" models/lenet.yaml \
   -o "$folder/x.onnx" --check-with onnxruntime
-expect 2 "opset" "$export_model" models/lenet.yaml -o "$folder/x.onnx" --opset 3
+expect 2 "opset" "$export_model" models/lenet.yaml -o "$folder/x.onnx" --opset 12
+cat > "$folder/bits.yaml" <<'Y'
+inputs: {x: "int64[batch]", y: "int64[batch]"}
+model: |
+  return bitwise_and(x, y)
+Y
+expect 2 "BitwiseAnd needs opset 18, --opset is 13" "$export_model" "$folder/bits.yaml" -o "$folder/x.onnx" --opset 13
 expect 2 "give it with --dim" "$export_model" tests/model/good/dims_static.yaml -o "$folder/x.onnx"
 expect 6 "" "$export_model" models/lenet.yaml -o /proc/x.onnx
 cat > "$folder/no_form.yaml" <<'Y'
