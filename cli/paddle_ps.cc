@@ -1,5 +1,6 @@
 // paddle-ps: the tables of a run, a checkpoint or a saved model: rows, statistics, sizes, whether
-// their files are whole, and changed copies (ps_edit.h); and a server of tables (ps_serve.h).
+// their files are whole, and changed copies (ps_edit.h); versions for serving
+// (ps_publish.h); and a server of tables (ps_serve.h).
 
 #include <nlohmann/json.hpp>
 
@@ -13,6 +14,7 @@
 #include "common_options.h"
 #include "common_table.h"
 #include "ps_edit.h"
+#include "ps_publish.h"
 #include "ps_serve.h"
 #include "ps_tables.h"
 #include "tables/row_policy.h"
@@ -224,9 +226,11 @@ int run_ps(int argc, char** argv) {
   cli::add_overwrite(*dump_command, a.overwrite);
   cli::PsEdits edits(app);
   cli::PsServe serve(app);
+  cli::PsPublish versions(app);
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   if (edits.parsed()) return edits.run();
   if (serve.parsed()) return serve.run();
+  if (versions.parsed()) return versions.run();
   if (count_command->parsed()) return count(a);
   if (show_command->parsed()) return show(a);
   if (dump_command->parsed()) return dump(a);

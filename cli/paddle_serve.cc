@@ -60,7 +60,7 @@ int run_serve(int argc, char** argv) {
   std::string file, tuned_file, family, kv, cache, activations, weights_as, draft;
   serve::ServeConfig given;
   int64_t context = 0, cache_tokens = 0, chunk = 0;
-  bool dry_run = false, json = false;
+  bool dry_run = false, follow = false, json = false;
   app.add_option("MODEL", models,
                  "what paddle-infer takes: runs, checkpoints, model files, ONNX files, programs of "
                  "PaddlePaddle, Hugging Face folders and GGUF files, served under the names of "
@@ -137,6 +137,9 @@ int run_serve(int argc, char** argv) {
                  "NAME=DIR: the model with the low-rank adapter in this folder of PEFT, under this "
                  "name; weights are shared (repeatable)")
       ->allow_extra_args(false);
+  app.add_flag("--follow", follow,
+               "the models are stores (parameter_server.publish): serve their current versions, "
+               "also when they change");
   app.add_flag("--dry-run", dry_run, "load the models, print their inputs and settings, and end");
   app.add_flag("--json", json,
                "print a JSON object with the models and the address when requests are accepted");
@@ -195,6 +198,7 @@ int run_serve(int argc, char** argv) {
     if (!weights_as.empty()) model.weights_as = weights_as;
     if (!draft.empty()) model.draft = draft;
     if (context > 0) model.context = context;
+    if (follow) model.follow = true;
   }
   config.device = cli::open_device(device);
   serve::Server server(config);

@@ -59,7 +59,8 @@ bool has_inputs_for(const ir::Function& function, const FolderTables& stored, ui
 }
 
 /// The tables that a trace takes as inputs.
-std::shared_ptr<ServedTables> tables_of_trace(FolderTables stored, std::optional<uint64_t> limit) {
+std::shared_ptr<ServedTables> tables_of_trace(const FolderTables& stored,
+                                              std::optional<uint64_t> limit) {
   auto out = std::make_shared<ServedTables>();
   for (const auto& [name, table] : stored.apart.all())
     if (!limit || table->bytes() > *limit) out->add(table);
@@ -117,7 +118,7 @@ ModelFolder open_model_folder(const std::string& path, const std::string& functi
   }
   if (!out.metadata.config) fail(ErrorCode::kModel, file, ": has no function 'predict'");
   read_config(path, function, out);
-  out.tables = tables_of_trace(std::move(stored), inline_tables);
+  out.tables = tables_of_trace(stored, inline_tables);
   return out;
 }
 

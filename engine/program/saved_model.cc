@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "data/vocabulary.h"
 #include "program/checkpoint.h"
+#include "program/model_store.h"
 #include "program/prediction.h"
 #include "program/served_tables.h"
 
@@ -152,6 +153,7 @@ void read_targets(const nlohmann::json& json, ModelMetadata& m) {
 }  // namespace
 
 std::string find_model_folder(const std::string& path) {
+  if (is_store(path)) return (fs::path(path) / current_version(path)).string();
   if (file_exists((fs::path(path) / "module.txt").string())) return path;
   for (const char* inside : {"model", "checkpoints/latest", "latest"}) {
     const fs::path candidate = fs::path(path) / inside;
@@ -216,6 +218,32 @@ void write_model(const std::string& path, const std::string& name, const lang::P
   ir::Module module = prediction_module(function, name, store);
   module.functions.insert(module.functions.end(), others.begin(), others.end());
   write_file_atomically((folder / "module.txt").string(), ir::print(module));
+}
+
+void write_folder(const std::string& folder, const std::string& source_folder,
+                  const std::string& name, const std::shared_ptr<ir::Function>& function,
+                  const std::function<Array(const std::string&)>& weight) {
+  ensure_directory(folder);
+  ParameterStore store;
+  for (const ir::Port& port : function->inputs) {
+    if (port.kind == ir::PortKind::kParameter)
+      store.parameters[port.name] = {weight(port.name), ""};
+    if (port.kind == ir::PortKind::kState) store.states[port.name] = weight(port.name);
+  }
+  write_weights(folder + "/model.safetensors", store);
+  write_file_atomically(folder + "/module.txt",
+                        ir::print(prediction_module(function, name, store)));
+  const fs::path inference = fs::path(source_folder) / "inference";
+  const fs::path from = fs::exists(inference) ? inference : fs::path(source_folder);
+  for (const auto& each : fs::directory_iterator(from)) {
+    const std::string file = each.path().filename().string();
+    // state.json is that of a run.
+    const bool metadata =
+        file == "config.yaml" || (file.ends_with(".json") && file != "state.json");
+    if (metadata && each.is_regular_file())
+      write_file_atomically(folder + "/" + file,
+                            read_file(each.path().string(), uint64_t{1} << 30, ErrorCode::kModel));
+  }
 }
 
 void write_metadata(const std::string& path, const std::string& name, const config::Node& config,

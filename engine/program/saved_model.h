@@ -3,6 +3,8 @@
 // outputs mean (preprocessing with the statistics of the training rows, vocabularies, class names),
 // all that prediction needs. A checkpoint holds the same files.
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "config/document.h"
 #include "data/dataset.h"
 #include "data/vocabulary.h"
+#include "ir/module.h"
 #include "lang/syntax/program.h"
 #include "program/field_use.h"
 #include "program/parameter_store.h"
@@ -50,5 +53,10 @@ void write_metadata(const std::string& folder, const std::string& name, const co
 void write_model(const std::string& folder, const std::string& name, const lang::Program& program,
                  bool use_float64, const ParameterStore& store,
                  const quant::FakeQuantization* quantization, const std::string& weights = "");
+/// Writes a function as a model folder, with the metadata of the folder that it was made of, a
+/// saved model or a checkpoint. `weight` gives parameters and states by name.
+void write_folder(const std::string& folder, const std::string& source_folder,
+                  const std::string& name, const std::shared_ptr<ir::Function>& function,
+                  const std::function<Array(const std::string&)>& weight);
 
 }  // namespace paddle::program

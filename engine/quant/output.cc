@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "base/files.h"
-#include "program/checkpoint.h"
 #include "program/folders.h"
-#include "program/prediction.h"
 
 namespace paddle::quant {
 
@@ -22,30 +20,6 @@ infer::InputOptions data_of(const infer::InputOptions& given, const program::Mod
 
 bool is_given(const infer::InputOptions& options) {
   return !options.paths.empty() || !options.data.empty();
-}
-
-void write_folder(const std::string& folder, const std::string& source_folder,
-                  const std::string& name, const std::shared_ptr<ir::Function>& function,
-                  const WeightSource& weight) {
-  ensure_directory(folder);
-  program::ParameterStore store;
-  for (const ir::Port& port : function->inputs) {
-    if (port.kind == ir::PortKind::kParameter)
-      store.parameters[port.name] = {weight(port.name), ""};
-    if (port.kind == ir::PortKind::kState) store.states[port.name] = weight(port.name);
-  }
-  program::write_weights(folder + "/model.safetensors", store);
-  write_file_atomically(folder + "/module.txt",
-                        ir::print(program::prediction_module(function, name, store)));
-  const fs::path inference = fs::path(source_folder) / "inference";
-  const fs::path from = fs::exists(inference) ? inference : fs::path(source_folder);
-  for (const auto& each : fs::directory_iterator(from)) {
-    const std::string file = each.path().filename().string();
-    const bool metadata = file == "config.yaml" || file.ends_with(".json");
-    if (metadata && each.is_regular_file())
-      write_file_atomically(folder + "/" + file,
-                            read_file(each.path().string(), uint64_t{1} << 30, ErrorCode::kModel));
-  }
 }
 
 Paths::Paths(const std::string& output)

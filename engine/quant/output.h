@@ -18,11 +18,6 @@ infer::InputOptions data_of(const infer::InputOptions& given, const program::Mod
                             const char* part);
 bool is_given(const infer::InputOptions& options);
 
-/// A function as a model folder, with the metadata of its source.
-void write_folder(const std::string& folder, const std::string& source_folder,
-                  const std::string& name, const std::shared_ptr<ir::Function>& function,
-                  const WeightSource& weight);
-
 /// Where a job writes. Files are made in `partial`, and moved when it is known where they belong. A
 /// job that is killed leaves `partial` with what a resumed one reads: statistics, a part of them,
 /// and what was decided about layers.

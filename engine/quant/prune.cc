@@ -166,8 +166,8 @@ PruneReport prune(const PruneJob& given, const Progress& progress) {
     formats::onnx::write_model(onnx::export_function(*traced.function, weight, options).model,
                                written, {});
   } else {
-    write_folder(written, program::find_model_folder(job.model), traced.name, traced.function,
-                 weight);
+    program::write_folder(written, program::find_model_folder(job.model), traced.name,
+                          traced.function, weight);
   }
   if (job.check) {
     progress({"comparing"});

@@ -11,6 +11,7 @@
 #include "program/checkpoint.h"
 #include "program/folders.h"
 #include "program/prediction.h"
+#include "program/saved_model.h"
 #include "program/traced_model.h"
 #include "quant/acceptance.h"
 #include "quant/calibration.h"
@@ -193,8 +194,8 @@ int64_t write_model(const QuantJob& job, const program::TracedModel& source,
                   [](const auto& each) { return info(each.second.dtype).bits < 8; });
   // Safetensors files have no integers of 4 bits.
   if (!paths.only_file && is_directory(job.model) && !four_bits && !options.low)
-    write_folder((paths.partial / "model").string(), program::find_model_folder(job.model),
-                 source.name, quantized.function, weight);
+    program::write_folder((paths.partial / "model").string(), program::find_model_folder(job.model),
+                          source.name, quantized.function, weight);
   return static_cast<int64_t>(written.model_bytes + written.data_bytes);
 }
 
@@ -230,7 +231,8 @@ QuantReport write_trained(const QuantJob& job, const program::TracedModel& trace
   if (job.check) {
     progress({"comparing"});
     const std::string folder = (paths.partial / "float").string();
-    write_folder(folder, program::find_model_folder(job.model), traced.name, floats, traced.weight);
+    program::write_folder(folder, program::find_model_folder(job.model), traced.name, floats,
+                          traced.weight);
     const auto first = program::load_model(folder, {});
     const std::string file = (paths.partial / paths.file).string();
     acceptance.compare(*first, *program::load_model(file, {}), file, report);

@@ -92,16 +92,16 @@ std::string lists_of(const OutputContent& content) {
   return out;
 }
 
-Predictor& find_predictor(const std::string& name, const Predictors& predictors) {
+std::shared_ptr<Predictor> find_predictor(const std::string& name, const Predictors& predictors) {
   if (predictors.empty())
     throw ApiError{404, "no model for predictions is served, only language models", "model"};
   if (name.empty()) {
-    if (predictors.size() == 1) return *predictors[0];
+    if (predictors.size() == 1) return predictors[0]->current();
     reject("model", "there is no 'model', and more than one is served");
   }
   std::vector<std::string> names;
   for (const auto& each : predictors) {
-    if (each->name() == name) return *each;
+    if (each->name() == name) return each->current();
     names.push_back(each->name());
   }
   throw ApiError{404,
@@ -140,9 +140,16 @@ class Submitted {
   PredictJobPtr job_;
 };
 
+/// The beginning of an answer: the model, and its version in a store.
+std::string head_of(const Predictor& predictor) {
+  std::string out = "{\"model\":" + dumped(predictor.name());
+  if (!predictor.version().empty()) out += ",\"version\":" + dumped(predictor.version());
+  return out;
+}
+
 std::string json_of(const Predictor& predictor,
                     const std::vector<std::pair<std::string, OutputContent>>& outputs) {
-  std::string out = "{\"model\":" + dumped(predictor.name()) + ",\"outputs\":{";
+  std::string out = head_of(predictor) + ",\"outputs\":{";
   for (const auto& [name, content] : outputs) {
     if (out.back() != '{') out += ',';
     out += dumped(name) + ':' + lists_of(content);
@@ -168,7 +175,8 @@ PredictAnswer answer_prediction(const HttpRequest& http, const Predictors& predi
   // A connection's thread leaves the others to the models.
   const ThreadScope threads(1);
   PredictRequest request = read_predict_request(http.header("content-type"), http.query, http.body);
-  Predictor& predictor = find_predictor(request.model, predictors);
+  const std::shared_ptr<Predictor> found = find_predictor(request.model, predictors);
+  Predictor& predictor = *found;
   using Kind = PredictRequest::Kind;
   const bool decode =
       request.decode.value_or(request.kind != Kind::kInputs && request.kind != Kind::kNpz);
@@ -220,8 +228,7 @@ PredictAnswer answer_prediction(const HttpRequest& http, const Predictors& predi
                   std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   if (wants_npz) return {kNpzType, npz_of(outputs)};
   if (!decode) return {"application/json", json_of(predictor, outputs)};
-  return {"application/json",
-          "{\"model\":" + dumped(predictor.name()) + ",\"predictions\":[" + rows + "]}"};
+  return {"application/json", head_of(predictor) + ",\"predictions\":[" + rows + "]}"};
 }
 
 std::string predictor_info(const Predictor& predictor) {
@@ -230,6 +237,7 @@ std::string predictor_info(const Predictor& predictor) {
                  {"object", "model"},
                  {"created", predictor.created()},
                  {"owned_by", "paddle"}};
+  if (!predictor.version().empty()) out["version"] = predictor.version();
   const auto ports = [](const std::vector<std::pair<std::string, TensorType>>& values) {
     Ordered list = Ordered::array();
     for (const auto& [name, type] : values) {

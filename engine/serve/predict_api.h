@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "serve/followed_model.h"
 #include "serve/http_reader.h"
-#include "serve/predictor.h"
 
 namespace paddle::serve {
 
@@ -16,7 +16,7 @@ struct PredictAnswer {
   std::string body;
 };
 
-using Predictors = std::vector<std::unique_ptr<Predictor>>;
+using Predictors = std::vector<std::unique_ptr<FollowedModel>>;
 
 /// Answers a request. `check` is called while it waits, and throws to give it up. Throws ApiError
 /// for what cannot be done as asked, with status 429 where the queue is full.

@@ -72,8 +72,9 @@ bool are_close(const Array& a, const Array& b) {
 }  // namespace
 
 Predictor::Predictor(const ModelEntry& entry, const PredictLimits& limits, Device device,
-                     Metrics& metrics)
+                     Metrics& metrics, std::string version)
     : name_(entry.name),
+      version_(std::move(version)),
       created_(static_cast<int64_t>(std::time(nullptr))),
       limits_(limits),
       metrics_(metrics),

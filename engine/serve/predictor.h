@@ -29,13 +29,16 @@ struct PredictLimits {
 class Predictor {
  public:
   /// Loads the model, with the errors of program::load_model.
-  Predictor(const ModelEntry& entry, const PredictLimits& limits, Device device, Metrics& metrics);
+  Predictor(const ModelEntry& entry, const PredictLimits& limits, Device device, Metrics& metrics,
+            std::string version = "");
   /// Ends after the running batch; waiting jobs are dropped.
   ~Predictor();
   Predictor(const Predictor&) = delete;
   Predictor& operator=(const Predictor&) = delete;
 
   const std::string& name() const { return name_; }
+  /// The version of a store; "" for other models.
+  const std::string& version() const { return version_; }
   int64_t created() const { return created_; }
   const PredictLimits& limits() const { return limits_; }
   /// The model as loaded. Nothing runs it, so threads of requests may read it.
@@ -75,7 +78,7 @@ class Predictor {
   void deliver(PredictJob& job, Ran results);
   std::string metric(const char* name) const;
 
-  std::string name_;
+  std::string name_, version_;
   int64_t created_ = 0;
   PredictLimits limits_;
   Metrics& metrics_;

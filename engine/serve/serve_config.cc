@@ -107,6 +107,7 @@ ServeConfig read_serve_config(const std::string& path) {
       take_text(m, "function", model.function);
       take_text(m, "precision", model.precision);
       take_integer(m, "max_batch", model.max_batch);
+      if (m.has("follow")) model.follow = m.boolean("follow");
       if (m.has("batch_wait")) model.batch_wait = m.seconds("batch_wait");
       if (m.has("params"))
         for (const config::Entry& param : m.at("params").entries)
@@ -194,6 +195,7 @@ void check_no_predict_settings(const ModelEntry& entry) {
                    {"precision", entry.precision != standard.precision},
                    {"params", !entry.params.empty()},
                    {"max_batch", entry.max_batch != standard.max_batch},
+                   {"follow", entry.follow},
                    {"batch_wait", entry.batch_wait.has_value()}});
 }
 

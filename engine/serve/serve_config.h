@@ -27,6 +27,7 @@ struct ModelEntry {
   std::vector<std::string> params = {};   ///< "params.x=value", of a model file
   int64_t max_batch = 0;                  ///< rows of a batch; 0: that of the config
   std::optional<double> batch_wait = {};  ///< seconds; none: that of the config
+  bool follow = false;                    ///< `path` is a store, whose versions are taken
 
   /// Whether both have the same weights in memory, with other adapters.
   bool shares_weights(const ModelEntry& other) const {

@@ -51,6 +51,8 @@ Schema serve_schema() {
             Spec::integer().at_least(1).at_most(65'536).doc("limits.max_batch of this model"));
   model.add("batch_wait",
             Spec::duration().at_least(0).at_most(10).doc("limits.batch_wait of this model"));
+  model.add("follow", Spec::boolean().doc("the path is a store, whose current version is served, "
+                                          "also when it changes (default: false)"));
   Schema listen;
   listen.add("host", Spec::text().doc(str("the address to listen at (default: ", d.host, ")")));
   listen.add("port", Spec::integer().at_least(0).at_most(65535).doc(

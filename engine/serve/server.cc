@@ -65,7 +65,7 @@ Server::Server(ServeConfig config) : config_(std::move(config)) {
   for (const ModelEntry& entry : config_.models) {
     if (!llm::is_language_model(entry.path)) {
       check_no_language_settings(entry, "is not a language model");
-      predictors_.push_back(std::make_unique<Predictor>(
+      predictors_.push_back(std::make_unique<FollowedModel>(
           entry,
           PredictLimits{.queue = config_.queue,
                         .max_batch = entry.max_batch > 0 ? entry.max_batch : config_.max_batch,
@@ -113,19 +113,21 @@ std::vector<Server::ModelInfo> Server::models() const {
   for (const HostedEncoder& encoder : encoders_)
     out.push_back(
         {.name = encoder.name, .is_encoder = true, .context = encoder.embedder->context()});
-  for (const auto& predictor : predictors_)
+  for (const auto& followed : predictors_) {
+    const auto predictor = followed->current();
     out.push_back({.name = predictor->name(),
                    .predicts = true,
                    .inputs = std::ssize(predictor->model().inputs()),
                    .outputs = std::ssize(predictor->model().outputs()),
                    .max_batch = predictor->joins() ? predictor->limits().max_batch : 1});
+  }
   return out;
 }
 
 std::vector<std::string> Server::warnings() const {
   std::vector<std::string> out;
   for (const auto& predictor : predictors_)
-    for (const std::string& line : predictor->warnings())
+    for (const std::string& line : predictor->current()->warnings())
       out.push_back(predictor->name() + ": " + line);
   return out;
 }
@@ -249,7 +251,7 @@ void Server::route(const HttpRequest& request, HttpResponse& response) {
     throw ApiError{401, "an API key is needed: Authorization: Bearer KEY"};
   if (request.path == "/metrics") {
     for (const HostedModel& model : models_) model.engine->report();
-    for (const auto& predictor : predictors_) predictor->report();
+    for (const auto& predictor : predictors_) predictor->current()->report();
     return send(response, 200, "text/plain; version=0.0.4", metrics_.text());
   }
   if (request.path == "/v1/models") return send(response, 200, kJson, model_list());
@@ -276,7 +278,7 @@ std::string Server::model_list() const {
                     {"owned_by", "paddle"},
                     {"max_model_len", encoder.embedder->context()}});
   for (const auto& predictor : predictors_)
-    list.push_back(nlohmann::ordered_json::parse(predictor_info(*predictor)));
+    list.push_back(nlohmann::ordered_json::parse(predictor_info(*predictor->current())));
   return nlohmann::ordered_json{{"object", "list"}, {"data", list}}.dump(
       -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

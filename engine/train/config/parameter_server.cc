@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 
+#include "base/duration.h"
 #include "base/text.h"
 #include "train/config/memory_key.h"
 
@@ -66,6 +68,65 @@ std::optional<TlsFiles> read_tls(const Section& section) {
   const Section tls = section.section("tls");
   return TlsFiles{tls.text("ca"), tls.text("certificate"), tls.text("key")};
 }
+
+/// "500", "2 epochs", "1 day", or a length of time such as "10 min".
+PublishInterval read_publish_interval(const Section& section, const char* key) {
+  PublishInterval out;
+  const std::string& text = section.text(key);
+  if (text == "never") return out;
+  const size_t digits = text.find_first_not_of("0123456789");
+  const std::string_view unit =
+      digits == std::string::npos ? "" : trim(std::string_view(text).substr(digits));
+  if (unit == "day" || unit == "days") {
+    out.days = std::atoll(text.c_str());
+  } else if (unit.empty() || unit.starts_with("step") || unit.starts_with("epoch")) {
+    out.steps = read_interval(section, "parameter_server.publish", key);
+  } else if (const auto seconds = parse_duration(text)) {
+    out.seconds = *seconds;
+  }
+  if (!out.is_set())
+    throw Error(ErrorCode::kConfig,
+                str("parameter_server.publish.", key,
+                    ": expected 'N', 'N epochs', 'N days', a length of time or 'never', found '",
+                    text, "'"),
+                section.location(key));
+  return out;
+}
+
+Publishing read_publishing(const Section& section) {
+  Publishing out;
+  out.to = section.text("to");
+  out.base = read_publish_interval(section, "base");
+  out.delta = read_publish_interval(section, "delta");
+  if (section.has("base_score")) out.rules.base_score = section.real("base_score");
+  if (section.has("delta_score")) out.rules.delta_score = section.real("delta_score");
+  if (section.has("delta_days")) out.rules.delta_days = section.integer("delta_days");
+  out.rules.dtype = *parse_dtype(section.text("dtype"));
+  out.rules.keep = section.integer("keep");
+  return out;
+}
+
+Schema publish_schema() {
+  Schema s;
+  s.add("to",
+        Spec::text().required().doc("folder of the versions; CURRENT in it names the newest one"));
+  s.add("base", Spec::text().fallback("never").doc(
+                    "how often all rows are published: N updates, N epochs, N days of the tables, "
+                    "a length of time, or never (but for the first version)"));
+  s.add("delta",
+        Spec::text().fallback("never").doc("how often the changed rows are, in the same way"));
+  s.add("base_score", Spec::real().doc("least score of the rows of a base; default: all rows"));
+  s.add("delta_score",
+        Spec::real().doc("least score of the rows of a delta; default: all changed rows"));
+  s.add("delta_days",
+        Spec::integer().at_least(0).doc("days since the last use of the rows of a delta, at most"));
+  s.add("dtype", Spec::word({"float32", "float16", "bfloat16", "int8"})
+                     .fallback("float32")
+                     .doc("type of the published rows; int8 has one scale a row"));
+  s.add("keep", Spec::integer().at_least(1).fallback("16").doc("versions that are kept"));
+  return s;
+}
+
 }  // namespace
 
 int ParameterServer::lane_count() const {
@@ -151,6 +212,10 @@ Schema parameter_server_schema() {
   tls.add("key", Spec::text().required().doc("PEM file of its private key"));
   s.add("tls", Spec::map(tls).optional().doc(
                    "certificates for gRPC; default: those that paddle-launch makes for the run"));
+  s.add("publish", Spec::map(publish_schema())
+                       .optional()
+                       .doc("versions of the model for serving, written while it is trained; "
+                            "default: none"));
   return s;
 }
 
@@ -169,6 +234,8 @@ ParameterServer read_parameter_server(const Section& section, config::Diagnostic
                 : channel == "sockets" ? ServerChannel::kSockets
                                        : ServerChannel::kAuto;
   out.tls = read_tls(section);
+  if (section.has("publish"))
+    diagnostics.guard([&] { out.publishing = read_publishing(section.section("publish")); });
   if (out.lane_count() < out.servers)
     diagnostics.add(ErrorCode::kConfig,
                     str("parameter_server.lanes: ", out.lanes, " lanes are too few for ",

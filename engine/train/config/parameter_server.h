@@ -3,6 +3,8 @@
 
 #include "config/schema.h"
 #include "ps/server.h"
+#include "train/config/features.h"
+#include "train/tables/publish.h"
 
 namespace paddle::train {
 
@@ -18,6 +20,21 @@ struct TlsFiles {
   std::string authority, certificate, key;
 };
 
+/// How often versions are published: whichever is set.
+struct PublishInterval {
+  Interval steps = {};  ///< updates or epochs
+  int64_t days = 0;     ///< days of the tables
+  double seconds = 0;   ///< of the run
+  bool is_set() const { return steps.steps > 0 || steps.epochs > 0 || days > 0 || seconds > 0; }
+};
+
+/// `parameter_server.publish`: versions for serving.
+struct Publishing {
+  std::string to;  ///< the folder of the store
+  PublishInterval base, delta;
+  PublishRules rules;
+};
+
 struct ParameterServer {
   bool on_servers = false;  ///< else the ranks have them
   int servers = 1;
@@ -26,6 +43,7 @@ struct ParameterServer {
   ps::UpdateOptions updates = {};
   ServerChannel channel = ServerChannel::kAuto;
   std::optional<TlsFiles> tls = {};
+  std::optional<Publishing> publishing = {};
   /// Not of the config: a run whose order of messages the servers repeat.
   std::optional<ps::ReplayOptions> replay = {};
   /// Nor this: a row whose updates the servers write down.

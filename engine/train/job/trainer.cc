@@ -416,6 +416,7 @@ void Trainer::Impl::finish(TrainResult& result) {
   if (!result.stopped_by) log_train();
   result.checkpoint = checkpoint();
   complete_checkpoint();
+  if (!result.stopped_by) publish_version(false, true);
   if (communicator_->is_root()) write_skipped();
   for (const std::string& line : session_->tables().take_removals()) observer_.note(line);
   for (const std::string& line : session_->tables().summary()) observer_.note(line);

@@ -199,6 +199,12 @@ class Trainer::Impl {
   void complete_checkpoint();
   /// Begins the next part of it: after the tensors, on rank 0, checksums and its final place.
   void continue_checkpoint();
+  /// Publishes a version for serving if one is due; at the end of a run in any case.
+  void publish_version(bool epoch_ended, bool run_ended);
+  void write_version(const std::string& saved, bool base);
+  /// Publishes the version that a killed run had begun.
+  void begin_publishing();
+  bool is_publish_due(const PublishInterval& every, bool epoch_ended) const;
   void write_skipped() const;
   void report_progress(bool always);
   bool due(const Interval& every, bool epoch_ended) const;
@@ -263,7 +269,8 @@ class Trainer::Impl {
   int64_t statistics_step_ = -1;                 ///< for which they were computed
   std::optional<LogLine> last_valid_;
   PartTimes times_;
-  Clock::time_point started_, last_progress_, window_start_;
+  Clock::time_point started_, last_progress_, window_start_, published_at_;
+  int64_t published_day_ = 0;
   int64_t window_samples_ = 0;
   int64_t log_every_ = 1;      ///< updates
   std::vector<double> rates_;  ///< of the step at hand, by optimizer

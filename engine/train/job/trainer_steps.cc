@@ -61,6 +61,7 @@ void Trainer::Impl::begin() {
     skipped_updates_ = scaling("skipped")->integer(0);
   }
   started_ = window_start_ = last_progress_ = Clock::now();
+  begin_publishing();
   guarded([&] {
     if (state_.evaluation_due) run_evaluation();
   });
@@ -201,6 +202,7 @@ bool Trainer::Impl::run_step(int64_t total, bool reads_loss) {
   if (config_.data.passes && batch->last_of_epoch) end_pass_days(state_.position.epoch);
   if (!config_.data.passes && due(config_.table_day, batch->last_of_epoch)) end_table_day();
   if (!last && due(config_.checkpoint, batch->last_of_epoch)) checkpoint();
+  if (!last) publish_version(batch->last_of_epoch, false);
   session_->tables().sweep_some();
   for (const std::string& line : session_->tables().take_removals()) observer_.note(line);
   advance_checkpoint();

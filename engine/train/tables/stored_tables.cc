@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/key_text.h"
 #include "formats/safetensors.h"
+#include "program/model_store.h"
 #include "program/row_table.h"
 #include "train/step/step.h"
 
@@ -125,6 +126,8 @@ StoredTable::Found StoredTable::find(uint64_t key) const { return find_in(parts,
 StoredTable::Found StoredTable::find_waiting(uint64_t key) const { return find_in(waiting, key); }
 
 std::string table_source(const std::string& model) {
+  if (program::is_store(model))
+    return (fs::path(model) / program::current_version(model)).lexically_normal().string();
   const fs::path root = model;
   for (const char* inside : {"checkpoints/latest", ".", "latest", "model"})
     if (file_exists((root / inside / kWeights).string()))
