@@ -38,6 +38,19 @@ grpc=(parallel.data=2 parameter_server.channel=grpc)
 ok "$launch" --servers 2 -n 2 --logs logs paddle-train c.yaml "${grpc[@]}" --output launched
 same launched
 grep -q "; gRPC with TLS" logs/server-0.log || fail "the server does not say that rows are encrypted: $(cat logs/server-0.log)"
+# A server that is killed comes back at another port, and the workers send again what was not answered.
+long=(train.epochs=15 train.checkpoint_every=100)
+ok "$train" c.yaml parallel.data=2 "${long[@]}" --simulate 2 --output long
+(
+  until [[ -e killed/checkpoints/100 ]]; do sleep 0.02; done
+  for server in $(pgrep -f "paddle-train c.yaml.*--output killed\$"); do
+    tr '\0' '\n' < "/proc/$server/environ" | grep -q '^PADDLE_SERVER=1' && kill -9 "$server" && break
+  done
+) &
+ok "$launch" --servers 2 -n 2 paddle-train c.yaml "${grpc[@]}" "${long[@]}" --output killed
+wait $!
+grep -q "note: server 1 was killed by signal 9 (Killed); it starts again" "$folder/error" || fail "no server was killed"
+cmp -s killed/checkpoints/600/model.safetensors long/checkpoints/600/model.safetensors || fail "a run whose server was killed differs"
 most_lines=10 expect 6 "this installation has no gRPC (Debian: libgrpc++1.51, and libgrpc++-dev to build with it)" \
   env PADDLE_GRPC_MODULE=/nosuch "$launch" --servers 1 -n 1 paddle-train c.yaml parameter_server.channel=grpc --output no-module
 # Certificates of files.
