@@ -18,21 +18,25 @@ class GrpcModule {
     return grpc;
   }
 
-#define PADDLE_GRPC_FUNCTION(name) \
-  decltype(paddle_grpc_##name)* name = find<decltype(paddle_grpc_##name)>("paddle_grpc_" #name)
-  PADDLE_GRPC_FUNCTION(listen);
-  PADDLE_GRPC_FUNCTION(wait);
-  PADDLE_GRPC_FUNCTION(send);
-  PADDLE_GRPC_FUNCTION(end);
-  PADDLE_GRPC_FUNCTION(free_listener);
-  PADDLE_GRPC_FUNCTION(make_caller);
-  PADDLE_GRPC_FUNCTION(connect);
-  PADDLE_GRPC_FUNCTION(wait_call);
-  PADDLE_GRPC_FUNCTION(send_call);
-  PADDLE_GRPC_FUNCTION(cause);
-  PADDLE_GRPC_FUNCTION(end_call);
-  PADDLE_GRPC_FUNCTION(free_caller);
-#undef PADDLE_GRPC_FUNCTION
+  decltype(paddle_grpc_listen)* listen = find<decltype(paddle_grpc_listen)>("paddle_grpc_listen");
+  decltype(paddle_grpc_wait)* wait = find<decltype(paddle_grpc_wait)>("paddle_grpc_wait");
+  decltype(paddle_grpc_send)* send = find<decltype(paddle_grpc_send)>("paddle_grpc_send");
+  decltype(paddle_grpc_end)* end = find<decltype(paddle_grpc_end)>("paddle_grpc_end");
+  decltype(paddle_grpc_free_listener)* free_listener =
+      find<decltype(paddle_grpc_free_listener)>("paddle_grpc_free_listener");
+  decltype(paddle_grpc_make_caller)* make_caller =
+      find<decltype(paddle_grpc_make_caller)>("paddle_grpc_make_caller");
+  decltype(paddle_grpc_connect)* connect =
+      find<decltype(paddle_grpc_connect)>("paddle_grpc_connect");
+  decltype(paddle_grpc_wait_call)* wait_call =
+      find<decltype(paddle_grpc_wait_call)>("paddle_grpc_wait_call");
+  decltype(paddle_grpc_send_call)* send_call =
+      find<decltype(paddle_grpc_send_call)>("paddle_grpc_send_call");
+  decltype(paddle_grpc_cause)* cause = find<decltype(paddle_grpc_cause)>("paddle_grpc_cause");
+  decltype(paddle_grpc_end_call)* end_call =
+      find<decltype(paddle_grpc_end_call)>("paddle_grpc_end_call");
+  decltype(paddle_grpc_free_caller)* free_caller =
+      find<decltype(paddle_grpc_free_caller)>("paddle_grpc_free_caller");
 
  private:
   template <class F>

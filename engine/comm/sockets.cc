@@ -216,7 +216,7 @@ Socket listen_on(const std::string& host, int port) {
 
 std::string own_address(const std::string& host) {
   const sockaddr_in found = resolve(host, 0)[0];
-  const std::string address = numeric(found.sin_addr);
+  std::string address = numeric(found.sin_addr);
   if (is_loopback(host) || !is_loopback(address)) return address;
   std::vector<std::string> others;
   ifaddrs* interfaces = nullptr;
