@@ -202,6 +202,8 @@ endif()
 
 add_executable(bench_table_servers EXCLUDE_FROM_ALL tests/bench/table_servers.cc)
 target_link_libraries(bench_table_servers PRIVATE paddle_ps paddle_flags)
+add_executable(bench_table_lookups EXCLUDE_FROM_ALL tests/bench/table_lookups.cc)
+target_link_libraries(bench_table_lookups PRIVATE paddle_tables paddle_flags)
 
 # Plug-ins that are built with other headers than today's, and one with a device.
 set(PADDLE_PLUGIN_CLIENTS ${CMAKE_BINARY_DIR}/plugin_clients)

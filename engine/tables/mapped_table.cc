@@ -99,7 +99,7 @@ MappedTable::MappedTable(std::string name, Array keys, Array weight) {
   row_bytes_ = static_cast<size_t>(storage_bytes(format_.dtype, format_.width));
   stored_rows_ = keys.shape[0];
   Piece piece;
-  piece.present = sorted(static_cast<const uint64_t*>(keys.raw()), stored_rows_);
+  piece.present = {static_cast<const uint64_t*>(keys.raw()), stored_rows_};
   piece.rows = static_cast<const std::byte*>(weight.raw());
   layers_.push_back({piece});
   storage_ = {std::move(keys), std::move(weight)};
@@ -107,11 +107,6 @@ MappedTable::MappedTable(std::string name, Array keys, Array weight) {
 
 uint64_t MappedTable::bytes() const {
   return static_cast<uint64_t>(stored_rows_) * (sizeof(uint64_t) + row_bytes_);
-}
-
-MappedTable::Sorted MappedTable::sorted(const uint64_t* keys, int64_t count) const {
-  if (count == 0) return {};
-  return {keys, count, ordered(keys[0], is_signed()), ordered(keys[count - 1], is_signed())};
 }
 
 void MappedTable::add_file(const SegmentFile& file, bool is_delta, Layer& layer) {
@@ -130,7 +125,7 @@ void MappedTable::add_file(const SegmentFile& file, bool is_delta, Layer& layer)
     scales = static_cast<const float*>(tensor(kRowScale, DType::kF32, {file.count}));
   for (size_t i = 0; i < file.rows.size(); ++i) {
     Piece& piece = layer[static_cast<size_t>(file.first_shard) + i];
-    piece.present = sorted(keys, file.rows[i]);
+    piece.present = {keys, file.rows[i]};
     piece.rows = rows;
     piece.scales = scales;
     keys += file.rows[i];
@@ -146,7 +141,7 @@ void MappedTable::add_file(const SegmentFile& file, bool is_delta, Layer& layer)
     const int shard = file.first_shard + static_cast<int>(i);
     const uint64_t* const next = std::partition_point(
         deleted, end, [shard](uint64_t key) { return shard_of(key) <= shard; });
-    layer[static_cast<size_t>(shard)].deleted = sorted(deleted, next - deleted);
+    layer[static_cast<size_t>(shard)].deleted = {deleted, next - deleted};
     deleted = next;
   }
 }
@@ -157,8 +152,8 @@ const MappedTable::Piece& MappedTable::piece_of(const Layer& layer, uint64_t key
 
 /// Sets `found` of the active searches: the place of the key in the keys of its piece, or -1.
 void MappedTable::search(Group& group, const Layer& layer, bool deleted) const {
-  std::array<uint8_t, kTogether> running{};
-  size_t count = 0;
+  std::array<uint8_t, kTogether> begun{}, running{};
+  size_t begun_count = 0, count = 0;
   for (size_t i = 0; i < group.count; ++i) {
     Group::Search& each = group.searches[group.active[i]];
     const uint64_t key = ordered(each.wanted, is_signed());
@@ -167,11 +162,17 @@ void MappedTable::search(Group& group, const Layer& layer, bool deleted) const {
     each.keys = keys.keys;
     each.begin = 0;
     each.end = keys.count;
-    each.below = keys.least;
-    each.above = keys.largest;
     each.found = -1;
-    if (keys.count > 0 && each.wanted >= keys.least && each.wanted <= keys.largest)
-      running[count++] = group.active[i];
+    if (keys.count == 0) continue;
+    __builtin_prefetch(keys.keys);
+    __builtin_prefetch(keys.keys + keys.count - 1);
+    begun[begun_count++] = group.active[i];
+  }
+  for (size_t i = 0; i < begun_count; ++i) {
+    Group::Search& each = group.searches[begun[i]];
+    each.below = ordered(each.keys[0], is_signed());
+    each.above = ordered(each.keys[each.end - 1], is_signed());
+    if (each.wanted >= each.below && each.wanted <= each.above) running[count++] = begun[i];
   }
   for (int round = 0; count > 0; ++round) {
     for (size_t i = 0; i < count; ++i) {

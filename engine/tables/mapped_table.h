@@ -59,7 +59,6 @@ class MappedTable {
   struct Sorted {
     const uint64_t* keys = nullptr;
     int64_t count = 0;
-    uint64_t least = 0, largest = 0;  ///< as `ordered` gives them
   };
   struct Piece {
     Sorted present, deleted;
@@ -72,7 +71,6 @@ class MappedTable {
 
   MappedTable() = default;
   void add_file(const SegmentFile& file, bool is_delta, Layer& layer);
-  Sorted sorted(const uint64_t* keys, int64_t count) const;
   const Piece& piece_of(const Layer& layer, uint64_t key) const;
   void search(Group& group, const Layer& layer, bool deleted) const;
   void find_group(std::span<const uint64_t> keys, Row* rows) const;
