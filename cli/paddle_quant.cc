@@ -12,6 +12,7 @@
 #include "quant/interruption.h"
 #include "quant_gguf.h"
 #include "quant_options.h"
+#include "quant_tables.h"
 #include "quant_weights.h"
 #include "sections/sections.h"
 
@@ -257,6 +258,7 @@ int run_quant(int argc, char** argv) {
   cli::App* const compare_app = app.add_subcommand(
       "compare", "compare two models on the same data: noise, agreement, accuracy, latency");
   compare.add_to(*compare_app);
+  cli::QuantTables tables(app);
   cli::PruneOptions prune;
   cli::App* const prune_app = app.add_subcommand(
       "prune", "set two of every four weights to zero; training with train.keep_zeros keeps them");
@@ -266,6 +268,7 @@ int run_quant(int argc, char** argv) {
       app.add_subcommand("merge", "add a LoRA adapter to the weights of a model");
   merge.add_to(*merge_app);
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  if (tables.parsed()) return tables.run();
   if (prune_app->parsed()) return cli::run_prune(prune);
   if (merge_app->parsed()) return cli::run_merge(merge);
   if (calibrate_app->parsed()) return run_calibrate(calibrate, statistics);

@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <filesystem>
 
+#include "base/files.h"
 #include "train/job/trainer_impl.h"
 #include "train/weights/optimizer_states.h"
 
@@ -26,7 +28,9 @@ void Trainer::Impl::load_initial_tables(const std::string& file, program::LoadRe
   Tables& tables = session_->tables();
   const size_t before = report.unused.size();
   tables.remove_names(report.unused);
-  const bool has_some = report.unused.size() < before && file.ends_with(".safetensors");
+  const auto apart = std::filesystem::path(file).parent_path() / tables::kTablesFolder;
+  const bool has_some = (report.unused.size() < before || is_directory(apart.string())) &&
+                        file.ends_with(".safetensors");
   if (has_some)
     return tables.restore(tables.contents_of(formats::SafetensorsReader(file), nullptr));
   for (std::string& name : tables.names()) report.missing.push_back(std::move(name));

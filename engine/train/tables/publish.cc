@@ -228,7 +228,35 @@ void prune(const fs::path& store, int64_t keep) {
     program::remove_folder(store / names[i]);
 }
 
+/// Writes the function and the dense weights; the rows of all tables are inputs.
+void write_dense(const std::string& source, const std::string& folder) {
+  program::LoadOptions options;
+  options.inline_tables = 0;
+  const program::TracedModel model = program::trace_model(source, options);
+  program::write_folder(folder, source, model.name, model.function, model.weight);
+}
+
+fs::path place_of(const StoredTable& table) {
+  return fs::path(tables::kTablesFolder) / tables::folder_name(table.format.name);
+}
+
 }  // namespace
+
+ServedBytes write_served_model(const std::string& source, const std::string& folder, DType dtype) {
+  PublishRules rules;
+  rules.dtype = dtype;
+  ServedBytes out;
+  PublishedVersion written;
+  write_dense(source, folder);
+  for (const StoredTable& table : read_stored_tables(source)) {
+    write_base((fs::path(folder) / place_of(table)).string(), Source(table, rules, {}, 0),
+               step_of_checkpoint(source), written);
+    const auto row = static_cast<uint64_t>(storage_bytes(table.format.dtype, table.format.width));
+    out.before += static_cast<uint64_t>(table.count()) * (sizeof(uint64_t) + row);
+  }
+  out.after = written.bytes;
+  return out;
+}
 
 std::optional<PublishedVersion> publish(const std::string& checkpoint, const std::string& store,
                                         bool whole, const PublishRules& rules,
@@ -245,13 +273,10 @@ std::optional<PublishedVersion> publish(const std::string& checkpoint, const std
       has_current && !whole ? root / program::current_version(store) : fs::path();
   out.is_base = true;
 
-  program::LoadOptions options;
-  options.inline_tables = 0;
-  const program::TracedModel model = program::trace_model(checkpoint, options);
-  program::write_folder(staged.string(), checkpoint, model.name, model.function, model.weight);
+  write_dense(checkpoint, staged.string());
   for (const StoredTable& table : read_stored_tables(checkpoint)) {
     const Source source(table, rules, policy_of(table.format.name), day);
-    const fs::path below = fs::path(tables::kTablesFolder) / tables::folder_name(table.format.name);
+    const fs::path below = place_of(table);
     const std::string folder = (staged / below).string();
     if (!before.empty() && takes_delta((before / below).string(), source.format())) {
       write_delta(folder, (before / below).string(), source, step, out);

@@ -19,8 +19,8 @@
 
 namespace paddle::train {
 
-/// What is published of tables. Scores and days are those of the statistics of a row; rows of
-/// tables without statistics are all published.
+/// The rows of tables that are published. Scores and days are those of the statistics of a row;
+/// rows of tables without statistics are all published.
 struct PublishRules {
   std::optional<double> base_score = {};   ///< least score of the rows of a base
   std::optional<double> delta_score = {};  ///< least score of the changed rows of a delta
@@ -48,5 +48,12 @@ using PolicyOfTable = std::function<tables::RowPolicy(const std::string& table)>
 std::optional<PublishedVersion> publish(const std::string& checkpoint, const std::string& store,
                                         bool whole, const PublishRules& rules,
                                         const PolicyOfTable& policy_of);
+
+/// Writes a saved model, or the model of a checkpoint, as a model folder whose tables have rows of
+/// another type. Gives the bytes of keys and rows before and after.
+struct ServedBytes {
+  uint64_t before = 0, after = 0;
+};
+ServedBytes write_served_model(const std::string& source, const std::string& folder, DType dtype);
 
 }  // namespace paddle::train

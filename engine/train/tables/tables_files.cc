@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "tables/mapped_table.h"
 #include "train/step/step.h"
 #include "train/tables/tables.h"
 
@@ -409,6 +410,12 @@ Tables::Contents Tables::contents_of(const formats::SafetensorsReader& weights,
       continue;
     }
     TableContent& content = parts.rows.emplace_back();
+    if (!states && !weights.find(table_keys(path)) &&
+        file_exists((fs::path(own) / tables::kManifest).string())) {
+      content = tables::MappedTable::open(own)->sorted_content();
+      program::check_content(spec, content, own);
+      continue;
+    }
     for (const std::string& name : {table_keys(path), table_weight(path)})
       if (!weights.find(name))
         fail(ErrorCode::kModel, weights.path(), ": lacks '", name, "' of a sparse_embedding");
