@@ -20,6 +20,7 @@
 #include "tables/row_policy.h"
 #include "tables/shards.h"
 #include "train/tables/stored_tables.h"
+#include "train/tables/table_import.h"
 
 namespace {
 
@@ -97,6 +98,10 @@ int dump(const PsArguments& a) {
   std::ofstream file;
   if (!a.output.empty()) {
     cli::check_output(a.output, a.overwrite);
+    if (a.output.ends_with(".safetensors")) {
+      train::export_table(a.output, table, a.states);
+      return 0;
+    }
     file.open(a.output, std::ios::binary | std::ios::trunc);
     if (!file) fail(ErrorCode::kDevice, a.output, ": cannot be written");
   }
@@ -222,7 +227,9 @@ int run_ps(int argc, char** argv) {
   show_command->add_option("--key", a.keys, "keys: 17, or 1,2")->delimiter(',')->required();
   dump_command->add_flag("--json", a.json, "a JSON object for each row");
   dump_command->add_flag("--states", a.states, "with the states of the optimizer");
-  dump_command->add_option("-o,--output", a.output, "file (default: standard output)");
+  dump_command->add_option(
+      "-o,--output", a.output,
+      "file (default: standard output); .safetensors: tensors, by rising keys");
   cli::add_overwrite(*dump_command, a.overwrite);
   cli::PsEdits edits(app);
   cli::PsServe serve(app);

@@ -114,9 +114,15 @@ PsEdits::PsEdits(App& app)
       ->check(one_of({"int64", "uint64"}));
   import_
       ->add_option("--format", format_,
-                   "csv: as paddle ps dump writes it; paddle: PaddlePaddle's text tables "
-                   "(default: csv)")
-      ->check(one_of({"csv", "paddle"}));
+                   "csv: as paddle ps dump writes it; paddle: PaddlePaddle's text tables; tensors: "
+                   "a matrix of a file of weights, such as that of torch's EmbeddingBag (default: "
+                   "csv)")
+      ->check(one_of({"csv", "paddle", "tensors"}));
+  import_->add_option("--tensor", tensor_,
+                      "of tensors: the name of the matrix (default: the only one)");
+  import_->add_option(
+      "--keys", keys_file_,
+      "of tensors: a text file with the key of each row (default: the tensor keys)");
   history_->add_option("--table", table_, "name of the table (default: the only one)");
   history_->add_option("--key", key_, "the key of the row")->required();
   for (App* command : {shrink_, merge_, import_})
@@ -239,7 +245,13 @@ int PsEdits::import() const {
   train::TableImport wanted;
   wanted.table = table_;
   wanted.key = *parse_dtype(key_type_);
-  wanted.text = format_ == "csv" ? train::TableText::kCsv : train::TableText::kPaddle;
+  wanted.text = format_ == "csv"      ? train::TableText::kCsv
+                : format_ == "paddle" ? train::TableText::kPaddle
+                                      : train::TableText::kTensors;
+  wanted.tensor = tensor_;
+  wanted.keys_file = keys_file_;
+  if (wanted.text != train::TableText::kTensors && !(tensor_.empty() && keys_file_.empty()))
+    fail(ErrorCode::kUsage, "--tensor and --keys are for --format tensors");
   const StoredTable table = train::import_table(files_, wanted);
   train::write_table(output_, table);
   if (json_)

@@ -25,7 +25,8 @@ class PsEdits {
   int history() const;
 
   App *plan_, *shrink_, *merge_, *import_, *history_;
-  std::string model_, table_, key_, key_type_ = "int64", output_, format_ = "csv";
+  std::string model_, table_, key_, key_type_ = "int64", output_, format_ = "csv", tensor_,
+                                    keys_file_;
   std::vector<std::string> files_;
   int64_t rows_ = 1'000'000, ranks_ = 1;
   bool json_ = false;

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/key_text.h"
 #include "base/text.h"
+#include "convert/source.h"
+#include "formats/safetensors.h"
 #include "tables/row_policy.h"
 #include "tables/shards.h"
 
@@ -130,6 +133,52 @@ class TextRows {
     });
   }
 
+  void read_tensors(const std::string& file) {
+    const auto source = convert::open_source(file, convert::input_format(file, ""));
+    size_t matrix = SIZE_MAX, keys = SIZE_MAX;
+    std::vector<std::string> names;
+    for (size_t i = 0; i < source->tensors().size(); ++i) {
+      const convert::StoredTensor& each = source->tensors()[i];
+      if (each.name == "keys" && each.shape.size() == 1) keys = i;
+      if (each.shape.size() != 2 || !is_float(each.dtype)) continue;
+      names.push_back(each.name);
+      if (import_.tensor.empty() || each.name == import_.tensor) matrix = i;
+    }
+    if (matrix == SIZE_MAX || (import_.tensor.empty() && names.size() > 1))
+      fail(ErrorCode::kUsage, file, ": has no matrix '", import_.tensor,
+           "' of floats that is the only one; --tensor chooses one of ", join(names, ", "));
+    const Array weight = source->read(matrix).cast(DType::kF32).contiguous();
+    const size_t before = keys_.size();
+    if (!import_.keys_file.empty()) {
+      for_each_line(import_.keys_file, [&](const TextLine& line) { add_key(line, line.text); });
+    } else if (keys != SIZE_MAX) {
+      const Array array = source->read(keys);
+      if (array.dtype != DType::kI64 && array.dtype != DType::kU64)
+        fail(ErrorCode::kData, file, ": 'keys' is ", text(array.dtype),
+             ", expected int64 or uint64");
+      if (array.dtype != import_.key)
+        fail(ErrorCode::kData, file, ": 'keys' is ", text(array.dtype), ", the table has ",
+             text(import_.key), " keys (--key-type)");
+      const auto* const values = static_cast<const uint64_t*>(array.raw());
+      for (int64_t i = 0; i < array.size(); ++i) {
+        keys_.push_back(values[i]);
+        lines_.emplace_back(&file, static_cast<size_t>(i) + 1);
+      }
+    } else {
+      fail(ErrorCode::kUsage, file, ": has no tensor 'keys'; expected --keys FILE");
+    }
+    if (static_cast<int64_t>(keys_.size() - before) != weight.shape[0])
+      fail(ErrorCode::kData, import_.keys_file.empty() ? file : import_.keys_file, ": ",
+           keys_.size() - before, " keys for a matrix of ", weight.shape[0], " rows");
+    const auto width = static_cast<size_t>(weight.shape[1]);
+    if (columns_.empty()) columns_.push_back({"weight", width, true});
+    if (columns_[0].width != width)
+      fail(ErrorCode::kData, file, ": rows of ", width, " numbers, the file before has ",
+           columns_[0].width);
+    const float* const values = weight.data<float>();
+    columns_[0].values.insert(columns_[0].values.end(), values, values + weight.size());
+  }
+
   StoredTable table() {
     if (import_.text == TableText::kPaddle) finish_paddle();
     StoredTable out;
@@ -249,9 +298,61 @@ StoredTable import_table(const std::vector<std::string>& files, const TableImpor
   for (const std::string& file : files)
     if (import.text == TableText::kCsv)
       rows.read_csv(file);
-    else
+    else if (import.text == TableText::kPaddle)
       rows.read_paddle(file);
+    else
+      rows.read_tensors(file);
   return rows.table();
+}
+
+void export_table(const std::string& path, const StoredTable& table, bool states) {
+  struct Place {
+    uint64_t order;
+    const TableContent* part;
+    int64_t row;
+  };
+  std::vector<Place> places;
+  for (const TableContent& part : table.parts)
+    for (int64_t row = 0; row < part.keys.size(); ++row)
+      places.push_back(
+          {tables::ordered(static_cast<const uint64_t*>(part.keys.raw())[row], table.is_signed()),
+           &part, row});
+  std::sort(places.begin(), places.end(),
+            [](const Place& a, const Place& b) { return a.order < b.order; });
+  const auto count = static_cast<int64_t>(places.size());
+  /// `array_of(part)` in the order of the keys.
+  const auto sorted = [&](DType dtype, int64_t width, const auto& array_of) {
+    Array out = Array::empty(dtype, width == 0 ? Dims{count} : Dims{count, width});
+    const auto bytes = static_cast<size_t>(storage_bytes(dtype, std::max<int64_t>(width, 1)));
+    auto* to = static_cast<std::byte*>(out.raw());
+    for (const Place& each : places) {
+      const Array& from = array_of(*each.part);
+      std::memcpy(to,
+                  static_cast<const std::byte*>(from.raw()) + static_cast<size_t>(each.row) * bytes,
+                  bytes);
+      to += bytes;
+    }
+    return out;
+  };
+  const tables::TableFormat& format = table.format;
+  std::vector<std::pair<std::string, Array>> all;
+  all.emplace_back("keys", sorted(format.key, 0, [](const TableContent& part) -> const Array& {
+                     return part.keys;
+                   }));
+  all.emplace_back("weight",
+                   sorted(format.dtype, format.width,
+                          [](const TableContent& part) -> const Array& { return part.weight; }));
+  for (size_t i = 0; states && i < format.states.size(); ++i)
+    all.emplace_back(format.states[i], sorted(format.dtype, format.width,
+                                              [i](const TableContent& part) -> const Array& {
+                                                return part.states.at(i).second;
+                                              }));
+  for (size_t i = 0; i < format.statistics.size(); ++i)
+    all.emplace_back(format.statistics[i],
+                     sorted(DType::kF32, 0, [i](const TableContent& part) -> const Array& {
+                       return part.statistics.at(i).second;
+                     }));
+  formats::write_safetensors(path, all);
 }
 
 }  // namespace paddle::train
