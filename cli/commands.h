@@ -6,6 +6,7 @@ namespace paddle::cli {
 
 int average_command(int argc, char** argv);
 int chat_template_command(int argc, char** argv);
+int checkpoint_command(int argc, char** argv);
 int compare_runs_command(int argc, char** argv);
 int convert_command(int argc, char** argv);
 int data_command(int argc, char** argv);

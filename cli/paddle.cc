@@ -52,6 +52,7 @@ constexpr Command kCommands[] = {
      cli::diff_command},
     {"Runs", "compare-runs", "the first step and operation at which two runs diverge",
      cli::compare_runs_command},
+    {"Runs", "checkpoint", "check the files of checkpoints", cli::checkpoint_command},
     {"Runs", "exchanges", "the last exchanges of the ranks of a run, and where they diverge",
      cli::exchanges_command},
     {"Prediction and evaluation", "infer", "predict with a model, or generate text",

@@ -29,20 +29,29 @@ bool is_step_name(const std::string& name) {
          name.find_first_not_of("0123456789") == std::string::npos;
 }
 
-void check_files(const fs::path& folder, const nlohmann::json& state) {
-  if (!state.contains("files")) return;  // written before there were checksums
-  const auto& files = state.at("files");
+/// The files whose sizes and checksums a checkpoint keeps.
+std::vector<std::string> checked_files(const nlohmann::json& files) {
   std::vector<std::string> names(std::begin(kCheckedFiles), std::end(kCheckedFiles));
   for (const auto& [name, entry] : files.items())
     if (name.starts_with(std::string(tables::kTablesFolder) + "/") &&
         name.find("..") == std::string::npos)
       names.push_back(name);
-  for (const std::string& name : names) {
-    const auto file = MappedFile::open((folder / name).string(), ErrorCode::kModel);
-    if (file->size() != files.at(name).at("bytes").get<uint64_t>() ||
-        crc32(file->bytes()) != files.at(name).at("crc32").get<uint32_t>())
-      fail(ErrorCode::kModel, file->path(), ": is damaged (its checksum differs)");
-  }
+  return names;
+}
+
+/// Its size; kModel if a file is not the one that was written.
+uint64_t check_file(const fs::path& folder, const std::string& name, const nlohmann::json& files) {
+  const auto file = MappedFile::open((folder / name).string(), ErrorCode::kModel);
+  if (file->size() != files.at(name).at("bytes").get<uint64_t>() ||
+      crc32(file->bytes()) != files.at(name).at("crc32").get<uint32_t>())
+    fail(ErrorCode::kModel, file->path(), ": is damaged (its checksum differs)");
+  return file->size();
+}
+
+void check_files(const fs::path& folder, const nlohmann::json& state) {
+  if (!state.contains("files")) return;  // written before there were checksums
+  const auto& files = state.at("files");
+  for (const std::string& name : checked_files(files)) check_file(folder, name, files);
 }
 
 /// The parameter whose optimizer state or gradient this is: "optimizer/a.weight/moment" and
@@ -77,7 +86,7 @@ Staged stage(const std::string& path, ParameterStore& store,
              const FurtherTensors& further, bool updated) {
   Staged staged;
   const auto is_further = [&](const std::string& name) { return further.has && further.has(name); };
-  const auto replace = [&](const std::string& name, Array& target, Array value) {
+  const auto replace = [&](const std::string& name, Array& target, const Array& value) {
     if (target.shape != value.shape || target.dtype != value.dtype)
       reject_other_model(
           path, str("'", name, "' is ", text_of(value), ", the model needs ", text_of(target)));
@@ -183,6 +192,31 @@ void set_aside(const std::string& folder, int64_t step) {
   std::error_code ignored;
   fs::remove_all(from.string() + ".damaged", ignored);
   fs::rename(from, from.string() + ".damaged", ignored);
+}
+
+CheckpointFiles check_checkpoint(const std::string& path) {
+  CheckpointFiles out;
+  const std::string state_file = (fs::path(path) / "state.json").string();
+  nlohmann::json state;
+  std::vector<std::string> names;
+  try {
+    state = nlohmann::json::parse(read_file(state_file, 1 << 20, ErrorCode::kModel));
+    if (!state.contains("files"))
+      fail(ErrorCode::kModel, state_file, ": has no checksums (it is of an older version)");
+    names = checked_files(state.at("files"));
+  } catch (const nlohmann::json::exception&) {
+    out.problems.push_back(state_file + ": is damaged");
+  } catch (const Error& error) {
+    out.problems.push_back(error.message());
+  }
+  for (const std::string& name : names) try {
+      out.files.push_back({name, check_file(path, name, state.at("files"))});
+    } catch (const nlohmann::json::exception&) {
+      out.problems.push_back(str(state_file, ": has no checksum of ", name));
+    } catch (const Error& error) {
+      out.problems.push_back(error.message());
+    }
+  return out;
 }
 
 RunState read_checkpoint(const std::string& path, ParameterStore& store,

@@ -78,6 +78,16 @@ struct FurtherTensors {
 /// checked) or of another model, and the store is then as before.
 RunState read_checkpoint(const std::string& path, ParameterStore& store,
                          const FurtherTensors& further = {});
+struct CheckpointFile {
+  std::string name;
+  uint64_t bytes = 0;
+};
+struct CheckpointFiles {
+  std::vector<CheckpointFile> files;  ///< that are as they were written
+  std::vector<std::string> problems;  ///< with the path of the file
+};
+/// Compares the files of a checkpoint with their sizes and checksums.
+CheckpointFiles check_checkpoint(const std::string& path);
 /// Weights only, by name, from a safetensors file. Returns a report.
 struct LoadReport {
   std::vector<std::string> matched, mismatched, missing, unused;
