@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# paddle-checkpoint verify: whole checkpoints, each kind of damage, and what is no checkpoint.
+# paddle-checkpoint verify: whole checkpoints, each kind of damage, and other folders.
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../expect.bash"
 checkpoint="$bin/paddle-checkpoint"
