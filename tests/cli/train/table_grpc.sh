@@ -109,15 +109,17 @@ expect 3 "'rows.csv' is not a PEM file" "$ps" serve c.yaml "parameter_server.tls
 expect 2 "--insecure-network" "$ps" serve c.yaml --listen 0.0.0.0:0
 expect 2 "parameter_server.channel: grpc" "$ps" serve c.yaml --listen 0.0.0.0:0 parameter_server.channel=sockets
 # Two machines.
-if [[ $EUID != 0 ]] || ! ip netns add paddle-a-$$ 2> /dev/null; then
+spaces=(paddle-a-$$ paddle-b-$$)
+trap 'for space in "${spaces[@]}"; do ip netns del "$space" 2> /dev/null; done; rm -rf "$folder"' EXIT
+connected() {
+  [[ $EUID == 0 ]] && ip netns add "${spaces[0]}" && ip netns add "${spaces[1]}" &&
+    ip link add pa$$ netns "${spaces[0]}" type veth peer name pb$$ netns "${spaces[1]}"
+}
+if ! connected 2> /dev/null; then
   echo "no network namespaces here: two machines are not tested"
   ((failures == 0)) && exit 77
   finish
 fi
-spaces=(paddle-a-$$ paddle-b-$$)
-trap 'for space in "${spaces[@]}"; do ip netns del "$space" 2> /dev/null; done; rm -rf "$folder"' EXIT
-ip netns add "${spaces[1]}"
-ip link add pa$$ netns "${spaces[0]}" type veth peer name pb$$ netns "${spaces[1]}"
 for i in 0 1; do
   letter=$([[ $i == 0 ]] && echo a || echo b)
   ip -n "${spaces[i]}" address add "10.77.0.$((i + 1))/24" dev "p$letter$$"
