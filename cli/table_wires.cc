@@ -1,18 +1,12 @@
 #include "table_wires.h"
 
-#include <cstdlib>
-
+#include "base/environment.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "comm/rendezvous.h"
 
 namespace paddle::cli {
 namespace {
-
-std::string environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value ? value : "";
-}
 
 /// The files that the config states, or else the environment.
 std::optional<train::TlsFiles> tls_files(const train::ParameterServer& section) {

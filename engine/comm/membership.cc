@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <initializer_list>
 
+#include "base/environment.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
@@ -13,11 +13,6 @@
 
 namespace paddle::comm {
 namespace {
-
-std::string environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value ? value : "";
-}
 
 bool has(std::initializer_list<const char*> names) {
   for (const char* name : names)

@@ -3,12 +3,12 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <numeric>
 #include <optional>
 #include <sstream>
 
+#include "base/environment.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
@@ -25,11 +25,6 @@ constexpr int kLost = static_cast<int>(ErrorCode::kPeer);
 
 /// Said to launchers that node 0 has started: it says for all what has failed.
 constexpr const char* kStartedByNode0 = "PADDLE_STARTED_BY_NODE_0";
-
-std::string environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value ? value : "";
-}
 
 /// The launchers that node 0 starts on other machines, whose output is passed on.
 class RemoteLaunchers {

@@ -1,10 +1,10 @@
 #include "plugin/user_list.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/environment.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/sha256.h"
@@ -34,14 +34,11 @@ void write(std::vector<ListedPlugin> list) {
 }  // namespace
 
 std::string user_list_path() {
-  const auto set = [](const char* name) {
-    const char* const value = std::getenv(name);
-    return std::string(value ? value : "");
-  };
-  if (const std::string own = set("PADDLE_PLUGIN_LIST"); !own.empty()) return own;
-  if (const std::string folder = set("XDG_CONFIG_HOME"); !folder.empty())
+  if (const std::string own = environment("PADDLE_PLUGIN_LIST"); !own.empty()) return own;
+  if (const std::string folder = environment("XDG_CONFIG_HOME"); !folder.empty())
     return join_path(folder, "paddle/plugins.json");
-  return join_path(set("HOME").empty() ? "." : set("HOME"), ".config/paddle/plugins.json");
+  return join_path(environment("HOME").empty() ? "." : environment("HOME"),
+                   ".config/paddle/plugins.json");
 }
 
 std::vector<ListedPlugin> read_user_list() {

@@ -1,8 +1,8 @@
 #include "ps/environment.h"
 
 #include <algorithm>
-#include <cstdlib>
 
+#include "base/environment.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "comm/sockets.h"
@@ -11,11 +11,6 @@ namespace paddle::ps {
 namespace {
 
 constexpr const char* kPaddleServers = "PADDLE_PSERVERS_IP_PORT_LIST";
-
-std::string environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value ? value : "";
-}
 
 int number(const char* name, int least) {
   const std::string value = environment(name);

@@ -5,18 +5,13 @@
 #include <link.h>
 
 #include <algorithm>
-#include <cstdlib>
 
+#include "base/environment.h"
 #include "base/files.h"
 #include "base/text.h"
 
 namespace paddle::cuda {
 namespace {
-
-std::string variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value ? value : "";
-}
 
 std::vector<std::string> entries_of(const std::string& folder) {
   std::vector<std::string> names;
@@ -118,19 +113,20 @@ Opened open_versioned(const std::vector<std::string>& names, GetVersion Function
 
 std::vector<std::string> library_folders(size_t& first) {
   std::vector<std::string> folders;
-  for (const std::string& folder : split(variable("PADDLE_CUDA_LIBRARIES"), ':'))
+  for (const std::string& folder : split(environment("PADDLE_CUDA_LIBRARIES"), ':'))
     if (!folder.empty()) folders.push_back(folder);
   first = folders.size();
   for (const char* name : {"CUDA_HOME", "CUDA_PATH"})
-    if (const std::string home = variable(name); !home.empty()) folders.push_back(home + "/lib64");
+    if (const std::string home = environment(name); !home.empty())
+      folders.push_back(home + "/lib64");
   folders.emplace_back("/usr/local/cuda/lib64");
-  for (const std::string& folder : split(variable("PATH"), ':')) {
+  for (const std::string& folder : split(environment("PATH"), ':')) {
     if (folder.empty() || !file_exists(folder + "/python3")) continue;
     add_wheels(folder + "/../lib", folders);
     if (folder == "/usr/bin") add_wheels("/usr/local/lib", folders);
     break;
   }
-  if (const std::string home = variable("HOME"); !home.empty())
+  if (const std::string home = environment("HOME"); !home.empty())
     add_wheels(home + "/.local/lib", folders);
   return folders;
 }
