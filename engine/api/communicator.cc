@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "api/access.h"
-#include "comm/communicator.h"
-#include "comm/join.h"
-#include "comm/membership.h"
+#include "comm/array_collectives.h"
 
 namespace paddle::v0 {
 namespace {
@@ -22,24 +20,17 @@ comm::Reduction engine_reduction(Reduction reduction) {
   return comm::Reduction::kSum;
 }
 
-size_t bytes_of(const paddle::Array& array) {
-  return static_cast<size_t>(storage_bytes(array.dtype, array.size()));
+/// With an axis of size 1 in front.
+paddle::Array as_row(paddle::Array array) {
+  array.shape.insert(array.shape.begin(), 1);
+  array.strides.insert(array.strides.begin(), array.size());
+  return array;
 }
 
-paddle::Array scratch_of(size_t bytes) {
-  return paddle::Array::empty(paddle::DType::kU8, {static_cast<int64_t>(bytes)});
-}
-
-std::byte* memory_of(const paddle::Array& array) { return static_cast<std::byte*>(array.raw()); }
-
-/// The shape of one of `parts` equal parts of the first axis.
-Dims part_of(const paddle::Array& array, size_t parts, const char* what) {
-  Dims shape = array.shape;
-  if (shape.empty() || shape[0] % static_cast<int64_t>(parts) != 0)
-    fail(paddle::ErrorCode::kUsage, what, ": the first axis of ", shape, " does not divide into ",
-         parts, " parts");
-  shape[0] /= static_cast<int64_t>(parts);
-  return shape;
+paddle::Array without_axis(paddle::Array array) {
+  array.shape.erase(array.shape.begin());
+  array.strides.erase(array.strides.begin());
+  return array;
 }
 
 }  // namespace
@@ -72,11 +63,8 @@ Communicator& Communicator::operator=(Communicator&&) noexcept = default;
 
 Communicator Communicator::join() {
   return translated([] {
-    const comm::Membership membership = comm::membership_from_environment();
     auto impl = std::make_unique<Impl>();
-    impl->run = membership.size == 1 ? std::make_unique<comm::Communicator>()
-                                     : std::make_unique<comm::Communicator>(comm::join(
-                                           membership, comm::JoinOptions::from_environment()));
+    impl->run = comm::join_run();
     return Communicator(std::move(impl));
   });
 }
@@ -88,17 +76,11 @@ void Communicator::barrier() {
   translated([&] { impl_->run->barrier(); });
 }
 
-Array Communicator::all_reduce(const Array& x, Reduction reduction, const std::vector<int>& given) {
+Array Communicator::all_reduce(const Array& x, Reduction reduction, const std::vector<int>& group) {
   return translated([&] {
-    const std::vector<int> group = impl_->group_of(given, "all_reduce");
-    const paddle::Array& in = Access::engine(x);
-    paddle::Array out = paddle::Array::empty(in.dtype, in.shape);
-    const paddle::Array scratch =
-        scratch_of(comm::all_reduce_scratch(in.dtype, in.size(), group.size()));
-    const comm::ReduceBuffer buffer{in.raw(), out.raw(), in.size()};
-    impl_->run->collectives().all_reduce({&buffer, 1}, in.dtype, engine_reduction(reduction),
-                                         {.group = group, .scratch = memory_of(scratch)});
-    return Access::handle(std::move(out));
+    return Access::handle(comm::all_reduce(*impl_->run, Access::engine(x),
+                                           engine_reduction(reduction),
+                                           impl_->group_of(group, "all_reduce")));
   });
 }
 
@@ -108,41 +90,27 @@ Array Communicator::broadcast(const Array& x, int root, const std::vector<int>& 
     const auto source = std::find(group.begin(), group.end(), root);
     if (source == group.end())
       fail(paddle::ErrorCode::kUsage, "broadcast: rank ", root, " is not in the group ", group);
-    const paddle::Array& in = Access::engine(x);
-    paddle::Array out = paddle::Array::empty(in.dtype, in.shape);
-    std::vector<size_t> bytes(group.size(), 0);
-    bytes[static_cast<size_t>(source - group.begin())] = bytes_of(in);
-    impl_->run->all_gather(in.raw(), out.raw(), bytes, group);
-    return Access::handle(std::move(out));
+    std::vector<int64_t> rows(group.size(), 0);
+    rows[static_cast<size_t>(source - group.begin())] = 1;
+    return Access::handle(
+        without_axis(comm::all_gather(*impl_->run, as_row(Access::engine(x)), rows, group)));
   });
 }
 
 Array Communicator::all_gather(const Array& x, const std::vector<int>& given) {
   return translated([&] {
     const std::vector<int> group = impl_->group_of(given, "all_gather");
-    const paddle::Array& in = Access::engine(x);
-    Dims shape = in.shape;
-    shape.insert(shape.begin(), static_cast<int64_t>(group.size()));
-    paddle::Array out = paddle::Array::empty(in.dtype, shape);
-    const std::vector<size_t> bytes(group.size(), bytes_of(in));
-    impl_->run->all_gather(in.raw(), out.raw(), bytes, group);
-    return Access::handle(std::move(out));
+    const std::vector<int64_t> rows(group.size(), 1);
+    return Access::handle(comm::all_gather(*impl_->run, as_row(Access::engine(x)), rows, group));
   });
 }
 
 Array Communicator::reduce_scatter(const Array& x, Reduction reduction,
-                                   const std::vector<int>& given) {
+                                   const std::vector<int>& group) {
   return translated([&] {
-    const std::vector<int> group = impl_->group_of(given, "reduce_scatter");
-    const paddle::Array& in = Access::engine(x);
-    paddle::Array out = paddle::Array::empty(in.dtype, part_of(in, group.size(), "reduce_scatter"));
-    const std::vector<int64_t> counts(group.size(), out.size());
-    const paddle::Array scratch =
-        scratch_of(comm::reduce_scatter_scratch(bytes_of(out), group.size()));
-    impl_->run->collectives().reduce_scatter(in.raw(), out.raw(), counts, in.dtype,
-                                             engine_reduction(reduction),
-                                             {.group = group, .scratch = memory_of(scratch)});
-    return Access::handle(std::move(out));
+    return Access::handle(comm::reduce_scatter(*impl_->run, Access::engine(x),
+                                               engine_reduction(reduction),
+                                               impl_->group_of(group, "reduce_scatter")));
   });
 }
 
@@ -150,11 +118,12 @@ Array Communicator::all_to_all(const Array& x, const std::vector<int>& given) {
   return translated([&] {
     const std::vector<int> group = impl_->group_of(given, "all_to_all");
     const paddle::Array& in = Access::engine(x);
-    static_cast<void>(part_of(in, group.size(), "all_to_all"));
-    paddle::Array out = paddle::Array::empty(in.dtype, in.shape);
-    const std::vector<size_t> bytes(group.size(), bytes_of(in) / group.size());
-    impl_->run->all_to_all(in.raw(), bytes, out.raw(), bytes, group);
-    return Access::handle(std::move(out));
+    const auto parts = static_cast<int64_t>(group.size());
+    if (in.shape.empty() || in.shape[0] % parts != 0)
+      fail(paddle::ErrorCode::kUsage, "all_to_all: the first axis of ", in.shape,
+           " does not divide into ", parts, " parts");
+    const std::vector<int64_t> rows(group.size(), in.shape[0] / parts);
+    return Access::handle(comm::all_to_all(*impl_->run, in, rows, rows, group));
   });
 }
 
@@ -162,7 +131,8 @@ void Communicator::send(const Array& x, int to, int tag) {
   translated([&] {
     impl_->require_other(to, "send");
     const paddle::Array& array = Access::engine(x);
-    impl_->run->isend(to, static_cast<uint32_t>(tag), {memory_of(array), bytes_of(array)});
+    impl_->run->isend(to, static_cast<uint32_t>(tag),
+                      {comm::memory_of(array), comm::bytes_of(array)});
   });
 }
 
@@ -170,7 +140,7 @@ Array Communicator::recv(DType dtype, const std::vector<int64_t>& shape, int fro
   return translated([&] {
     impl_->require_other(from, "recv");
     paddle::Array out = Access::engine(Array(dtype, shape));
-    impl_->run->recv(from, static_cast<uint32_t>(tag), {memory_of(out), bytes_of(out)});
+    impl_->run->recv(from, static_cast<uint32_t>(tag), {comm::memory_of(out), comm::bytes_of(out)});
     return Access::handle(std::move(out));
   });
 }

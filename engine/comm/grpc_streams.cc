@@ -131,7 +131,7 @@ class GrpcCaller final : public StreamCaller {
     const std::string host = parse_address(address, "address").host;
     const std::string name =
         identity_ && !identity_->listener_name.empty() ? identity_->listener_name : host;
-    const std::string addresses = join(numeric_addresses(address), ",");
+    const std::string addresses = paddle::join(numeric_addresses(address), ",");
     Reason reason;
     if (grpc_.connect(caller_, peer, addresses.c_str(), Tls(identity_, name).get(), timeout.count(),
                       reason.text, sizeof reason.text))

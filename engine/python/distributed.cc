@@ -1,8 +1,7 @@
 // The ranks of a run for programs in Python: joining it, collectives of tensors, and messages.
 // paddle_toolchain/distributed.py has what users call.
 
-#include "comm/communicator.h"
-#include "comm/join.h"
+#include "comm/array_collectives.h"
 #include "comm/membership.h"
 #include "python/core.h"
 #include "python/lazy.h"
@@ -37,12 +36,6 @@ Array host_array(PyObject* tensor) {
   return tensor_of(tensor).array().on_host().contiguous();
 }
 
-size_t bytes_of(const Array& array) {
-  return static_cast<size_t>(storage_bytes(array.dtype, array.size()));
-}
-
-std::byte* memory_of(const Array& array) { return static_cast<std::byte*>(array.raw()); }
-
 comm::Reduction reduction_of(const std::string& name) {
   if (name == "max") return comm::Reduction::kMax;
   if (name == "min") return comm::Reduction::kMin;
@@ -52,19 +45,17 @@ comm::Reduction reduction_of(const std::string& name) {
 /// The rank, the number of ranks, and that of the machine.
 PyObject* join(PyObject* /*module*/, PyObject* /*unused*/) {
   return guarded<PyObject*>(nullptr, [] {
-    const comm::Membership membership = comm::membership_from_environment();
     if (!joined) {
       require_threads();
       std::unique_ptr<comm::Communicator> made;
       {
         const WithoutLock others;
-        made = membership.size == 1 ? std::make_unique<comm::Communicator>()
-                                    : std::make_unique<comm::Communicator>(comm::join(
-                                          membership, comm::JoinOptions::from_environment()));
+        made = comm::join_run();
       }
       joined = std::move(made);
     }
-    return Py_BuildValue("iii", joined->rank(), joined->size(), membership.local_size);
+    return Py_BuildValue("iii", joined->rank(), joined->size(),
+                         comm::membership_from_environment().local_size);
   });
 }
 
@@ -85,9 +76,9 @@ PyObject* barrier(PyObject* /*module*/, PyObject* /*unused*/) {
   });
 }
 
-/// A collective that has begun, and its memory.
+/// An all-reduce that has begun.
 struct Started {
-  Array in, out, scratch;
+  comm::ArrayReduction job;
   bool is_complete = false;
 };
 constexpr const char* kStarted = "paddle_toolchain.started";
@@ -112,43 +103,41 @@ PyObject* all_reduce(PyObject* /*module*/, PyObject* arguments) {
       throw PythonError();
     comm::Communicator& run = communicator();
     const std::vector<int> group = group_of(ranks);
-    auto job = std::make_unique<Started>();
-    job->in = host_array(tensor);
-    job->out = Array::empty(job->in.dtype, job->in.shape);
-    job->scratch = Array::empty(DType::kU8, {static_cast<int64_t>(comm::all_reduce_scratch(
-                                                job->in.dtype, job->in.size(), group.size()))});
-    const comm::ReduceBuffer buffer{job->in.raw(), job->out.raw(), job->in.size()};
-    const comm::CollectiveCall call{.group = group, .scratch = memory_of(job->scratch)};
-    if (start) {
-      run.collectives().overlap(true);
-      run.collectives().start_all_reduce({&buffer, 1}, job->in.dtype, reduction_of(reduction),
-                                         call);
-      PyObject* const capsule = PyCapsule_New(job.get(), kStarted, destroy_started);
-      if (!capsule)
-        run.collectives().wait(nullptr);
-      else
-        static_cast<void>(job.release());
-      return checked(capsule).release();
+    const Array in = host_array(tensor);
+    if (!start) {
+      Array out;
+      {
+        const WithoutLock others;
+        out = comm::all_reduce(run, in, reduction_of(reduction), group);
+      }
+      return python_tensor(Tensor(std::move(out))).release();
     }
-    {
-      const WithoutLock others;
-      run.collectives().all_reduce({&buffer, 1}, job->in.dtype, reduction_of(reduction), call);
-    }
-    return python_tensor(Tensor(std::move(job->out))).release();
+    auto started = std::make_unique<Started>(Started{comm::ArrayReduction(in, group)});
+    const comm::ReduceBuffer buffer = started->job.buffer();
+    run.collectives().overlap(true);
+    run.collectives().start_all_reduce(
+        {&buffer, 1}, in.dtype, reduction_of(reduction),
+        {.group = group, .scratch = comm::memory_of(started->job.scratch)});
+    PyObject* const capsule = PyCapsule_New(started.get(), kStarted, destroy_started);
+    if (!capsule)
+      run.collectives().wait(nullptr);
+    else
+      static_cast<void>(started.release());
+    return checked(capsule).release();
   });
 }
 
 PyObject* wait_for(PyObject* /*module*/, PyObject* capsule) {
   return guarded<PyObject*>(nullptr, [&] {
-    auto* const job = static_cast<Started*>(PyCapsule_GetPointer(capsule, kStarted));
-    if (!job) throw PythonError();
+    auto* const started = static_cast<Started*>(PyCapsule_GetPointer(capsule, kStarted));
+    if (!started) throw PythonError();
     comm::Communicator& run = communicator();
-    if (!job->is_complete) {
+    if (!started->is_complete) {
       const WithoutLock others;
       run.collectives().wait(nullptr);
-      job->is_complete = true;
+      started->is_complete = true;
     }
-    return python_tensor(Tensor(job->out)).release();
+    return python_tensor(Tensor(started->job.out)).release();
   });
 }
 
@@ -161,56 +150,32 @@ PyObject* reduce_scatter(PyObject* /*module*/, PyObject* arguments) {
     comm::Communicator& run = communicator();
     const std::vector<int> group = group_of(ranks);
     const Array in = host_array(tensor);
-    const auto parts = static_cast<int64_t>(group.size());
-    Dims shape = in.shape;
-    if (shape.empty() || shape[0] % parts != 0)
-      fail(ErrorCode::kUsage, "reduce_scatter: the first axis of ", in.shape,
-           " does not divide into ", parts, " parts");
-    shape[0] /= parts;
-    Array out = Array::empty(in.dtype, shape);
-    const std::vector<int64_t> counts(group.size(), out.size());
-    const Array scratch = Array::empty(
-        DType::kU8,
-        {static_cast<int64_t>(comm::reduce_scatter_scratch(bytes_of(out), group.size()))});
+    Array out;
     {
       const WithoutLock others;
-      run.collectives().reduce_scatter(in.raw(), out.raw(), counts, in.dtype,
-                                       reduction_of(reduction),
-                                       {.group = group, .scratch = memory_of(scratch)});
+      out = comm::reduce_scatter(run, in, reduction_of(reduction), group);
     }
     return python_tensor(Tensor(std::move(out))).release();
   });
 }
 
-/// The rows of all ranks joined, of which the i-th has rows[i].
 PyObject* all_gather(PyObject* /*module*/, PyObject* arguments) {
   return guarded<PyObject*>(nullptr, [&] {
     PyObject *tensor = nullptr, *rows = nullptr, *ranks = nullptr;
     if (!PyArg_ParseTuple(arguments, "OOO:all_gather", &tensor, &rows, &ranks)) throw PythonError();
     comm::Communicator& run = communicator();
     const std::vector<int> group = group_of(ranks);
+    const std::vector<int64_t> counts = integers_of(rows);
     const Array in = host_array(tensor);
-    Dims shape = in.shape;
-    ensure(!shape.empty(), "all_gather: an axis is missing");
-    shape[0] = 1;
-    const auto row = static_cast<size_t>(
-        storage_bytes(in.dtype, element_count(std::span<const int64_t>(shape))));
-    std::vector<size_t> bytes;
-    shape[0] = 0;
-    for (const int64_t count : integers_of(rows)) {
-      shape[0] += count;
-      bytes.push_back(static_cast<size_t>(count) * row);
-    }
-    Array out = Array::empty(in.dtype, shape);
+    Array out;
     {
       const WithoutLock others;
-      run.collectives().all_gather(in.raw(), out.raw(), bytes, {.group = group});
+      out = comm::all_gather(run, in, counts, group);
     }
     return python_tensor(Tensor(std::move(out))).release();
   });
 }
 
-/// Rows to and from the ranks of a group: sent[i] go to the i-th, received[i] come from it.
 PyObject* all_to_all(PyObject* /*module*/, PyObject* arguments) {
   return guarded<PyObject*>(nullptr, [&] {
     PyObject *tensor = nullptr, *sent = nullptr, *received = nullptr, *ranks = nullptr;
@@ -218,28 +183,12 @@ PyObject* all_to_all(PyObject* /*module*/, PyObject* arguments) {
       throw PythonError();
     comm::Communicator& run = communicator();
     const std::vector<int> group = group_of(ranks);
+    const std::vector<int64_t> to = integers_of(sent), from = integers_of(received);
     const Array in = host_array(tensor);
-    Dims shape = in.shape;
-    ensure(!shape.empty(), "all_to_all: an axis is missing");
-    shape[0] = 1;
-    const auto row = static_cast<size_t>(
-        storage_bytes(in.dtype, element_count(std::span<const int64_t>(shape))));
-    const auto sizes = [&](PyObject* list) {
-      std::vector<size_t> bytes;
-      shape[0] = 0;
-      for (const int64_t count : integers_of(list)) {
-        shape[0] += count;
-        bytes.push_back(static_cast<size_t>(count) * row);
-      }
-      return bytes;
-    };
-    const std::vector<size_t> out_bytes = sizes(sent);
-    ensure(shape[0] == in.shape[0], "all_to_all: rows are missing");
-    const std::vector<size_t> in_bytes = sizes(received);
-    Array out = Array::empty(in.dtype, shape);
+    Array out;
     {
       const WithoutLock others;
-      run.collectives().all_to_all(in.raw(), out_bytes, out.raw(), in_bytes, {.group = group});
+      out = comm::all_to_all(run, in, to, from, group);
     }
     return python_tensor(Tensor(std::move(out))).release();
   });
@@ -253,7 +202,7 @@ PyObject* send(PyObject* /*module*/, PyObject* arguments) {
     comm::Communicator& run = communicator();
     const Array array = host_array(tensor);
     const WithoutLock others;
-    run.isend(peer, static_cast<uint32_t>(tag), {memory_of(array), bytes_of(array)});
+    run.isend(peer, static_cast<uint32_t>(tag), {comm::memory_of(array), comm::bytes_of(array)});
     return Py_NewRef(Py_None);
   });
 }
@@ -268,7 +217,7 @@ PyObject* recv(PyObject* /*module*/, PyObject* arguments) {
     Array out = Array::empty(wanted.dtype(), concrete(wanted.shape()));
     {
       const WithoutLock others;
-      run.recv(peer, static_cast<uint32_t>(tag), {memory_of(out), bytes_of(out)});
+      run.recv(peer, static_cast<uint32_t>(tag), {comm::memory_of(out), comm::bytes_of(out)});
     }
     return python_tensor(Tensor(std::move(out))).release();
   });
