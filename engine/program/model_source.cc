@@ -99,7 +99,7 @@ ModelFolder open_model_folder(const std::string& path, const std::string& functi
   out.metadata = read_metadata(is_directory(inference) ? inference : path);
   out.weights =
       std::make_shared<const formats::SafetensorsReader>((folder / "model.safetensors").string());
-  FolderTables stored = tables_of_folder(*out.weights);
+  out.stored = tables_of_folder(*out.weights);
   const bool predicts = std::any_of(module.functions.begin(), module.functions.end(),
                                     [](const auto& each) { return each->name == kPrediction; });
   if (predicts) {
@@ -109,16 +109,16 @@ ModelFolder open_model_folder(const std::string& path, const std::string& functi
     }
     if (!out.predict) reject_function(path, function, out.functions);
     if (!inline_tables || !out.metadata.config || is_quantized(*out.predict) ||
-        has_inputs_for(*out.predict, stored, *inline_tables)) {
-      out.tables = std::make_shared<ServedTables>(std::move(stored.apart));
-      for (const auto& [name, table] : stored.inside.all()) out.tables->add(table);
+        has_inputs_for(*out.predict, out.stored, *inline_tables)) {
+      out.tables = std::make_shared<ServedTables>(out.stored.apart);
+      for (const auto& [name, table] : out.stored.inside.all()) out.tables->add(table);
       return out;
     }
     out.predict = nullptr;
   }
   if (!out.metadata.config) fail(ErrorCode::kModel, file, ": has no function 'predict'");
   read_config(path, function, out);
-  out.tables = tables_of_trace(stored, inline_tables);
+  out.tables = tables_of_trace(out.stored, inline_tables);
   return out;
 }
 
@@ -157,13 +157,12 @@ void read_weights(const formats::SafetensorsReader& weights, const ir::Function&
 }
 
 void read_tables(const ModelFolder& folder, ParameterStore& store) {
-  const FolderTables stored = tables_of_folder(*folder.weights);
-  for (const auto& [name, table] : stored.inside.all()) {
+  for (const auto& [name, table] : folder.stored.inside.all()) {
     if (folder.tables->provides(name)) continue;
     store.parameters[table_keys(name)] = {folder.weights->read(table_keys(name)), ""};
     store.parameters[table_weight(name)] = {folder.weights->read(table_weight(name)), ""};
   }
-  for (const auto& [name, table] : stored.apart.all()) {
+  for (const auto& [name, table] : folder.stored.apart.all()) {
     if (folder.tables->provides(name)) continue;
     tables::TableContent content = table->sorted_content();
     store.parameters[table_keys(name)] = {std::move(content.keys), ""};

@@ -30,7 +30,8 @@ struct ModelFolder {
   /// Of a run that trains with quantization; the trace then needs the values of the weights.
   std::shared_ptr<const quant::FakeQuantization> quantization;
   std::shared_ptr<const formats::SafetensorsReader> weights;  ///< used where they lie in the file
-  /// The tables of the folder whose rows the function takes as inputs, or those that it may.
+  FolderTables stored;                                        ///< all tables of the folder
+  /// Those whose rows the function takes as inputs, or those that it may.
   std::shared_ptr<ServedTables> tables;
 };
 /// `function`: "model", the prediction, or another function of the model over the same weights.

@@ -35,27 +35,10 @@ void convert_row(DType from, const MappedTable::Row& row, int64_t width, std::by
       return convert<float, To>(row.values, 1, width, to);
     case DType::kF64:
       return convert<double, To>(row.values, 1, width, to);
-    case DType::kF16: {
-      for (int64_t i = 0; i < width; ++i) {
-        uint16_t bits;
-        std::memcpy(&bits, row.values + static_cast<size_t>(i) * sizeof bits, sizeof bits);
-        const To out = float_detail::half_to_float(bits);
-        std::memcpy(to + static_cast<size_t>(i) * sizeof out, &out, sizeof out);
-      }
-      return;
-    }
-    case DType::kBF16: {
-      for (int64_t i = 0; i < width; ++i) {
-        uint16_t bits;
-        std::memcpy(&bits, row.values + static_cast<size_t>(i) * sizeof bits, sizeof bits);
-        const uint32_t wide = static_cast<uint32_t>(bits) << 16;
-        float value;
-        std::memcpy(&value, &wide, sizeof value);
-        const To out = value;
-        std::memcpy(to + static_cast<size_t>(i) * sizeof out, &out, sizeof out);
-      }
-      return;
-    }
+    case DType::kF16:
+      return convert<float16, To>(row.values, 1, width, to);
+    case DType::kBF16:
+      return convert<bfloat16, To>(row.values, 1, width, to);
     default:
       return convert<int8_t, To>(row.values, row.scale, width, to);
   }
@@ -80,12 +63,12 @@ struct MappedTable::Group {
 
 std::shared_ptr<const MappedTable> MappedTable::open(const std::string& folder) {
   std::shared_ptr<MappedTable> out(new MappedTable());
-  out->format_ = read_format(folder);
+  TableFiles files = list_segments(folder);
+  out->format_ = std::move(files.format);
   out->row_bytes_ = static_cast<size_t>(storage_bytes(out->format_.dtype, out->format_.width));
-  const auto saves = list_segments(folder);
-  for (size_t save = saves.size(); save-- > 0;) {
+  for (size_t save = files.saves.size(); save-- > 0;) {
     Layer& layer = out->layers_.emplace_back(kShards);
-    for (const SegmentFile& file : saves[save]) out->add_file(file, save > 0, layer);
+    for (const SegmentFile& file : files.saves[save]) out->add_file(file, save > 0, layer);
   }
   return out;
 }

@@ -144,6 +144,32 @@ Json manifest_of(const fs::path& folder) {
   return json;
 }
 
+/// Types that only tables that are read have.
+bool is_served(DType dtype) {
+  return dtype == DType::kF16 || dtype == DType::kBF16 || dtype == DType::kI8;
+}
+
+/// The format that a manifest states.
+TableFormat format_of(const fs::path& folder, const Json& json) {
+  TableFormat format;
+  try {
+    format.name = json.at("table").get<std::string>();
+    const auto key = parse_dtype(json.at("key").get<std::string>()),
+               dtype = parse_dtype(json.at("dtype").get<std::string>());
+    format.width = json.at("width").get<int64_t>();
+    format.states = json.at("states").get<std::vector<std::string>>();
+    format.statistics = json.value("statistics", std::vector<std::string>());
+    if (!key || (*key != DType::kI64 && *key != DType::kU64) || !dtype || format.width < 1 ||
+        (*dtype != DType::kF32 && *dtype != DType::kF64 && !is_served(*dtype)))
+      reject((folder / kManifest).string(), "is not one of a table");
+    format.key = *key;
+    format.dtype = *dtype;
+  } catch (const Json::exception&) {
+    reject((folder / kManifest).string(), "is damaged");
+  }
+  return format;
+}
+
 /// The number of rows, those of deltas included.
 int64_t count_of(const fs::path& folder, const Json& manifest) {
   try {
@@ -312,11 +338,6 @@ Array some_rows(Array array, int64_t begin, int64_t end) {
   return array;
 }
 
-/// Types that only tables that are read have.
-bool is_served(DType dtype) {
-  return dtype == DType::kF16 || dtype == DType::kBF16 || dtype == DType::kI8;
-}
-
 }  // namespace
 
 std::string folder_name(const std::string& table) {
@@ -454,13 +475,14 @@ SavedChain read_chain(const std::string& folder) {
   return out;
 }
 
-std::vector<std::vector<SegmentFile>> list_segments(const std::string& folder) {
-  std::vector<std::vector<SegmentFile>> out;
-  for (ListedSave& save : listed_saves(folder, manifest_of(folder))) {
-    out.emplace_back();
+TableFiles list_segments(const std::string& folder) {
+  const Json manifest = manifest_of(folder);
+  TableFiles out{format_of(folder, manifest), {}};
+  for (ListedSave& save : listed_saves(folder, manifest)) {
+    out.saves.emplace_back();
     for (Listed& file : save.files)
-      out.back().push_back({std::move(file.path), file.bytes, file.first, std::move(file.rows),
-                            file.count, file.deleted});
+      out.saves.back().push_back({std::move(file.path), file.bytes, file.first,
+                                  std::move(file.rows), file.count, file.deleted});
   }
   return out;
 }
@@ -532,24 +554,7 @@ std::vector<TableContent> read_segments(const std::string& folder, const TableFo
 }
 
 TableFormat read_format(const std::string& folder) {
-  const Json json = manifest_of(folder);
-  TableFormat format;
-  try {
-    format.name = json.at("table").get<std::string>();
-    const auto key = parse_dtype(json.at("key").get<std::string>()),
-               dtype = parse_dtype(json.at("dtype").get<std::string>());
-    format.width = json.at("width").get<int64_t>();
-    format.states = json.at("states").get<std::vector<std::string>>();
-    format.statistics = json.value("statistics", std::vector<std::string>());
-    if (!key || (*key != DType::kI64 && *key != DType::kU64) || !dtype || format.width < 1 ||
-        (*dtype != DType::kF32 && *dtype != DType::kF64 && !is_served(*dtype)))
-      reject((fs::path(folder) / kManifest).string(), "is not one of a table");
-    format.key = *key;
-    format.dtype = *dtype;
-  } catch (const Json::exception&) {
-    reject((fs::path(folder) / kManifest).string(), "is damaged");
-  }
-  return format;
+  return format_of(folder, manifest_of(folder));
 }
 
 }  // namespace paddle::tables

@@ -94,9 +94,13 @@ struct SegmentFile {
   int64_t count = 0;               ///< rows of all of them
   int64_t deleted = 0;             ///< keys that a delta removes
 };
-/// The files of the base, and then those of each delta. kModel if the manifest is damaged; the
+struct TableFiles {
+  TableFormat format;
+  std::vector<std::vector<SegmentFile>> saves;  ///< those of the base, and then of each delta
+};
+/// The format and the files of a table, as its manifest lists them. kModel if it is damaged; the
 /// files are not read.
-std::vector<std::vector<SegmentFile>> list_segments(const std::string& folder);
+TableFiles list_segments(const std::string& folder);
 
 /// Writes the manifest, when all files are there: `parts` are the results of `write_segments`,
 /// whose shards must cover all. kDevice if a part is not one.
