@@ -12,6 +12,7 @@
 #include "sections/sections.h"
 #include "train/config/run_config.h"
 #include "train/tables/stored_tables.h"
+#include "train/tables/table_policy.h"
 
 namespace paddle::cli {
 
@@ -20,16 +21,11 @@ namespace {
 using nlohmann::ordered_json;
 
 /// The policies of the run that wrote a checkpoint.
-train::PolicyOfTable policies_of(const std::string& checkpoint) {
+std::vector<train::TablePolicy> policies_of(const std::string& checkpoint) {
   const std::string config =
       (std::filesystem::path(checkpoint) / "inference" / "config.yaml").string();
-  std::vector<train::TablePolicy> policies;
-  if (file_exists(config)) policies = train::read_config(config, {}).table_policies;
-  return [policies](const std::string& table) {
-    for (const train::TablePolicy& each : policies)
-      if (matches_pattern(each.pattern, table)) return each.policy;
-    return tables::RowPolicy();
-  };
+  if (!file_exists(config)) return {};
+  return train::read_config(config, {}).table_policies;
 }
 
 }  // namespace

@@ -30,9 +30,15 @@ bool Trainer::Impl::is_publish_due(const PublishInterval& every, bool epoch_ende
 void Trainer::Impl::publish_version(bool epoch_ended, bool run_ended) {
   if (!config_.parameter_server.publishing) return;
   const Publishing& publishing = *config_.parameter_server.publishing;
-  const bool base = on_any_rank(is_publish_due(publishing.base, epoch_ended));
-  const bool delta = on_any_rank(is_publish_due(publishing.delta, epoch_ended));
-  if (!base && !delta && !run_ended) return;
+  constexpr int64_t kDelta = 1, kBaseDue = 2;
+  int64_t is_due = 0;  // by the clock of the root
+  if (communicator_->is_root())
+    is_due = is_publish_due(publishing.base, epoch_ended)    ? kBaseDue
+             : is_publish_due(publishing.delta, epoch_ended) ? kDelta
+                                                             : 0;
+  is_due = communicator_->max(is_due);
+  if (is_due == 0 && !run_ended) return;
+  const bool base = is_due == kBaseDue;
   read_losses(0);
   if (communicator_->is_root())
     write_file_atomically(folder_.file(kNote), str(state_.step, base ? kBase : "", "\n"));
@@ -63,12 +69,8 @@ void Trainer::Impl::begin_publishing() {
 void Trainer::Impl::write_version(const std::string& saved, bool base) {
   const Phase phase("publishing a version");
   const Publishing& publishing = *config_.parameter_server.publishing;
-  const auto policy_of = [this](const std::string& table) {
-    for (const TablePolicy& each : config_.table_policies)
-      if (matches_pattern(each.pattern, table)) return each.policy;
-    return tables::RowPolicy();
-  };
-  const auto version = publish(saved, publishing.to, base, publishing.rules, policy_of);
+  const auto version =
+      publish(saved, publishing.to, base, publishing.rules, config_.table_policies);
   // A run that was killed before it became the current one.
   if (!version)
     program::set_current_version(publishing.to, std::to_string(step_of_checkpoint(saved)));

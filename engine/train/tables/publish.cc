@@ -15,6 +15,7 @@
 #include "tables/mapped_table.h"
 #include "train/tables/stored_edits.h"
 #include "train/tables/stored_tables.h"
+#include "train/tables/table_policy.h"
 
 namespace paddle::train {
 namespace {
@@ -260,7 +261,7 @@ ServedBytes write_served_model(const std::string& source, const std::string& fol
 
 std::optional<PublishedVersion> publish(const std::string& checkpoint, const std::string& store,
                                         bool whole, const PublishRules& rules,
-                                        const PolicyOfTable& policy_of) {
+                                        const std::vector<TablePolicy>& policies) {
   const int64_t step = step_of_checkpoint(checkpoint), day = table_day_of(checkpoint);
   PublishedVersion out{.name = std::to_string(step)};
   const fs::path root(store), place = root / out.name, staged = root / kStaged;
@@ -275,7 +276,8 @@ std::optional<PublishedVersion> publish(const std::string& checkpoint, const std
 
   write_dense(checkpoint, staged.string());
   for (const StoredTable& table : read_stored_tables(checkpoint)) {
-    const Source source(table, rules, policy_of(table.format.name), day);
+    const TablePolicy* const policy = find_policy(policies, table.format.name);
+    const Source source(table, rules, policy ? policy->policy : tables::RowPolicy(), day);
     const fs::path below = place_of(table);
     const std::string folder = (staged / below).string();
     if (!before.empty() && takes_delta((before / below).string(), source.format())) {

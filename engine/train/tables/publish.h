@@ -10,14 +10,15 @@
 // moment.
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "tables/row_policy.h"
 #include "tensor/dtype.h"
 
 namespace paddle::train {
+
+struct TablePolicy;
 
 /// The rows of tables that are published. Scores and days are those of the statistics of a row;
 /// rows of tables without statistics are all published.
@@ -37,17 +38,14 @@ struct PublishedVersion {
   uint64_t bytes = 0;  ///< of keys and rows
 };
 
-/// How shows and clicks of a table are counted, by its name.
-using PolicyOfTable = std::function<tables::RowPolicy(const std::string& table)>;
-
 /// Publishes a checkpoint as the version with the number of its step, and makes it the current one.
 /// Unless `whole`, tables are written as deltas to the current version where it has a table of
 /// their form. A delta has the rows that differ from it, and removes those that the checkpoint
-/// lacks. A version that is there already is not written again; nullopt then. kModel for a damaged
-/// checkpoint or store.
+/// lacks. `policies` say how shows and clicks are counted. A version that is there already is not
+/// written again; nullopt then. kModel for a damaged checkpoint or store.
 std::optional<PublishedVersion> publish(const std::string& checkpoint, const std::string& store,
                                         bool whole, const PublishRules& rules,
-                                        const PolicyOfTable& policy_of);
+                                        const std::vector<TablePolicy>& policies);
 
 /// Writes a saved model, or the model of a checkpoint, as a model folder whose tables have rows of
 /// another type. Gives the bytes of keys and rows before and after.

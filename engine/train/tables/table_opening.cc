@@ -2,14 +2,10 @@
 
 #include <utility>
 
-#include "base/text.h"
-
 namespace paddle::train {
 
 const TablePolicy* TableOpening::policy_of(const std::string& path) const {
-  for (const TablePolicy& each : policies)
-    if (matches_pattern(each.pattern, path)) return &each;
-  return nullptr;
+  return find_policy(policies, path);
 }
 
 std::shared_ptr<const optim::Optimizer> TableOpening::rule_of(const TablePolicy* policy) const {

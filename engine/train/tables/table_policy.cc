@@ -1,5 +1,6 @@
 #include "train/tables/table_policy.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -285,6 +286,13 @@ std::vector<TablePolicy> read_table_policies(const Section& config,
   base.pattern = "*";
   if (base.says_something()) out.push_back(base);
   return out;
+}
+
+const TablePolicy* find_policy(const std::vector<TablePolicy>& policies, const std::string& table) {
+  const auto found = std::find_if(policies.begin(), policies.end(), [&](const TablePolicy& each) {
+    return matches_pattern(each.pattern, table);
+  });
+  return found == policies.end() ? nullptr : &*found;
 }
 
 }  // namespace paddle::train

@@ -40,5 +40,7 @@ config::Spec table_policies_spec();
 /// kConfig, with the place, for values that are mutually exclusive.
 std::vector<TablePolicy> read_table_policies(const config::Section& config,
                                              config::Diagnostics& diagnostics);
+/// The first policy whose pattern matches a table; null: there is none.
+const TablePolicy* find_policy(const std::vector<TablePolicy>& policies, const std::string& table);
 
 }  // namespace paddle::train
