@@ -1,7 +1,6 @@
 // paddle-checkpoint verify RUN|CHECKPOINT: whether the files of checkpoints are those that were
 // written.
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -19,7 +18,7 @@ using nlohmann::ordered_json;
 
 /// The checkpoints of a run, or the one that the path is.
 std::vector<std::string> checkpoints_of(const std::string& path) {
-  if (std::filesystem::exists(join_path(path, "state.json"))) return {path};
+  if (file_exists(join_path(path, "state.json"))) return {path};
   const std::string folder = join_path(path, "checkpoints");
   std::vector<std::string> out;
   for (const int64_t step : program::list_checkpoints(folder))
@@ -35,13 +34,11 @@ int verify_checkpoints(const std::string& path, bool json) {
   std::vector<std::string> problems;
   for (const std::string& checkpoint : checkpoints_of(path)) {
     const program::CheckpointFiles found = program::check_checkpoint(checkpoint);
-    uint64_t bytes = 0;
-    for (const program::CheckpointFile& file : found.files) bytes += file.bytes;
-    table.add_row({checkpoint, str(found.files.size()), human_bytes(bytes),
+    table.add_row({checkpoint, str(found.whole), human_bytes(found.bytes),
                    found.problems.empty() ? "whole" : "DAMAGED"});
     list.push_back({{"checkpoint", checkpoint},
-                    {"files", found.files.size()},
-                    {"bytes", bytes},
+                    {"files", found.whole},
+                    {"bytes", found.bytes},
                     {"problems", found.problems}});
     problems.insert(problems.end(), found.problems.begin(), found.problems.end());
   }

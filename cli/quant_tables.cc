@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "common.h"
 #include "common_observer.h"
+#include "program/folders.h"
 #include "program/saved_model.h"
 #include "sections/sections.h"
 #include "train/job/trainer.h"
@@ -81,9 +82,7 @@ int QuantTables::run() const {
     report["after"] = evaluated(folder, data_);
   }
   write_file_atomically((staged / "report.json").string(), report.dump(2) + "\n");
-  fs::remove_all(output_, error);
-  fs::rename(staged, output_, error);
-  if (error) fail(ErrorCode::kDevice, output_, ": ", error.message());
+  program::put_in_place(staged, output_);
   if (json_) {
     print(report.dump() + "\n");
     return 0;

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "formats/safetensors.h"
+#include "program/folders.h"
 
 namespace paddle::exporter {
 namespace {
@@ -72,8 +73,7 @@ void write_external_tables(const std::string& folder,
       names.insert(rows->first);
     }
   const fs::path place = folder, staged = place.string() + ".unfinished";
-  std::error_code error;
-  fs::remove_all(staged, error);
+  program::remove_folder(staged);
   ensure_directory(staged.string());
   Json described = Json::object();
   for (const std::string& name : names) {
@@ -83,9 +83,7 @@ void write_external_tables(const std::string& folder,
   }
   const Json all = {{"version", 1}, {"inputs", inputs}, {"tables", described}};
   write_file_atomically((staged / "tables.json").string(), all.dump(2) + "\n");
-  fs::remove_all(place, error);
-  fs::rename(staged, place, error);
-  if (error) fail(ErrorCode::kDevice, place.string(), ": ", error.message());
+  program::put_in_place(staged, place);
 }
 
 }  // namespace paddle::exporter

@@ -24,11 +24,6 @@ using Named = std::vector<std::pair<std::string, Array>>;
 
 std::string text_of(const Array& a) { return text(a.dtype) + str(a.shape); }
 
-bool is_step_name(const std::string& name) {
-  return !name.empty() && name.size() < 19 &&
-         name.find_first_not_of("0123456789") == std::string::npos;
-}
-
 /// The files whose sizes and checksums a checkpoint keeps.
 std::vector<std::string> checked_files(const nlohmann::json& files) {
   std::vector<std::string> names(std::begin(kCheckedFiles), std::end(kCheckedFiles));
@@ -210,7 +205,8 @@ CheckpointFiles check_checkpoint(const std::string& path) {
     out.problems.push_back(error.message());
   }
   for (const std::string& name : names) try {
-      out.files.push_back({name, check_file(path, name, state.at("files"))});
+      out.bytes += check_file(path, name, state.at("files"));
+      ++out.whole;
     } catch (const nlohmann::json::exception&) {
       out.problems.push_back(str(state_file, ": has no checksum of ", name));
     } catch (const Error& error) {

@@ -78,13 +78,10 @@ struct FurtherTensors {
 /// checked) or of another model, and the store is then as before.
 RunState read_checkpoint(const std::string& path, ParameterStore& store,
                          const FurtherTensors& further = {});
-struct CheckpointFile {
-  std::string name;
-  uint64_t bytes = 0;
-};
 struct CheckpointFiles {
-  std::vector<CheckpointFile> files;  ///< that are as they were written
-  std::vector<std::string> problems;  ///< with the path of the file
+  int64_t whole = 0;                  ///< files that are as they were written
+  uint64_t bytes = 0;                 ///< of these
+  std::vector<std::string> problems;  ///< of the others, with the path
 };
 /// Compares the files of a checkpoint with their sizes and checksums.
 CheckpointFiles check_checkpoint(const std::string& path);

@@ -10,6 +10,12 @@ namespace paddle::program {
 
 namespace fs = std::filesystem;
 
+bool is_step_name(const std::string& name) {
+  constexpr size_t kMaxDigits = 18;
+  return !name.empty() && name.size() <= kMaxDigits &&
+         name.find_first_not_of("0123456789") == std::string::npos;
+}
+
 void remove_folder(const fs::path& path) {
   std::error_code ignored;
   const std::string name = path.filename().string();

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "program/folders.h"
 
 namespace paddle::program {
 namespace {
@@ -19,13 +20,8 @@ constexpr const char* kCurrent = "CURRENT";
 constexpr const char* kModule = "module.txt";
 constexpr uint64_t kMaxName = 256;
 
-bool is_number(const std::string& name) {
-  return !name.empty() && name.size() < 19 &&
-         name.find_first_not_of("0123456789") == std::string::npos;
-}
-
 bool has_version(const std::string& store, const std::string& version) {
-  return is_number(version) && file_exists((fs::path(store) / version / kModule).string());
+  return is_step_name(version) && file_exists((fs::path(store) / version / kModule).string());
 }
 
 }  // namespace
