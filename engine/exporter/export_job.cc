@@ -195,12 +195,11 @@ onnx::ExportedModel graph_of(const ExportJob& job, const Exportable& source) {
   options.producer = job.producer;
   options.metadata = source.metadata;
   options.training = job.training;
-  // The default is the lowest opset without a reason for another one.
   if (source.least_opset > options.least_opset) {
     options.least_opset = source.least_opset;
     options.least_opset_reason = source.least_opset_reason;
   }
-  if (job.opset != 0 && job.opset < source.least_opset && !source.least_opset_reason.empty())
+  if (job.opset != 0 && job.opset < source.least_opset)
     fail(ErrorCode::kUsage, job.model, ": ", source.least_opset_reason, " needs opset ",
          source.least_opset, ", --opset is ", job.opset);
   if (job.most_opset != 0 && job.most_opset < source.least_opset)

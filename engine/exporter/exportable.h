@@ -18,7 +18,7 @@ struct Exportable {
       check;
   /// Changes the graph before it is written, if set; needs `least_opset` for it.
   std::function<void(onnx::ExportedModel&)> finish = {};
-  int64_t least_opset = 17;
+  int64_t least_opset = 0;
   std::string least_opset_reason = {};
 };
 
