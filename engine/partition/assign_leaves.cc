@@ -49,7 +49,6 @@ struct Line {
   std::vector<double> cost;
   std::vector<double> crossing;  ///< between operation i and the next one
   std::vector<std::vector<std::string>> leaves;
-  std::vector<Whole> wholes = {};
 };
 
 Line line_up(const ir::Function& function) {
@@ -115,8 +114,8 @@ std::vector<Whole> find_wholes(const ir::Function& function, const Line& line) {
 }  // namespace
 
 LeafStages assign_leaves(const ir::Function& function, int stages) {
-  Line line = line_up(function);
-  line.wholes = find_wholes(function, line);
+  const Line line = line_up(function);
+  const std::vector<Whole> wholes = find_wholes(function, line);
   const size_t count = line.operations.size();
   // A stage begins with an operation that reads a new leaf, where little crosses, but something.
   std::vector<size_t> candidates;
@@ -124,9 +123,9 @@ LeafStages assign_leaves(const ir::Function& function, int stages) {
   const Whole* divided = nullptr;  // by a place that would do otherwise
   for (size_t i = 1; i < count; ++i)
     if (!line.leaves[i].empty() && line.crossing[i - 1] > 0) {
-      const auto whole = std::find_if(line.wholes.begin(), line.wholes.end(),
+      const auto whole = std::find_if(wholes.begin(), wholes.end(),
                                       [&](const Whole& w) { return w.first < i && i <= w.last; });
-      if (whole != line.wholes.end()) {
+      if (whole != wholes.end()) {
         divided = &*whole;
         continue;
       }

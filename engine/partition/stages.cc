@@ -83,9 +83,9 @@ void StageCut::place_operations(const LeafStages& leaves, bool training) {
   if (training) {
     forward = ancestors(function_.body.results[0]);
     // The next micro-batch reads the new value of a state.
-    for (const UpdatedState& state : updated_states(function_))
-      forward.merge(ancestors(state.after));
-    state_copies_ = state_copies(function_);
+    const std::vector<UpdatedState> states = updated_states(function_);
+    for (const UpdatedState& state : states) forward.merge(ancestors(state.after));
+    state_copies_ = state_copies(function_, states);
   }
   // The last stage whose forward pass reads a value.
   std::unordered_map<const Value*, int> last_read;

@@ -59,10 +59,10 @@ void copy_updated_states(ir::Function& function) {
   }
 }
 
-std::unordered_set<const Operation*> state_copies(const ir::Function& function) {
+std::unordered_set<const Operation*> state_copies(const ir::Function& function,
+                                                  const std::vector<UpdatedState>& states) {
   static const Op& assign = get_op("assign");
   std::unordered_set<const Operation*> out;
-  const std::vector<UpdatedState> states = updated_states(function);
   for (const auto& operation : function.body.operations)
     if (operation->op == &assign &&
         std::any_of(states.begin(), states.end(), [&](const UpdatedState& state) {

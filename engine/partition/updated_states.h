@@ -25,7 +25,8 @@ std::vector<UpdatedState> updated_states(const ir::Function& function);
 /// read only by the operation that updates it needs none.
 void copy_updated_states(ir::Function& function);
 
-/// Operations that read updated states only to copy them.
-std::unordered_set<const ir::Operation*> state_copies(const ir::Function& function);
+/// Operations that read these states only to copy them.
+std::unordered_set<const ir::Operation*> state_copies(const ir::Function& function,
+                                                      const std::vector<UpdatedState>& states);
 
 }  // namespace paddle::partition
