@@ -64,7 +64,8 @@ PyObject* numpy(PyObject* object, PyObject* arguments, PyObject* names) {
     if (copy) return checked(PyObject_CallMethod(module.get(), "array", "O", object)).release();
     if (writable) make_writable(object);
     Ref out = checked(PyObject_CallMethod(module.get(), "asarray", "O", object));
-    if (!writable) checked(PyObject_CallMethod(out.get(), "setflags", "O", Py_False));
+    if (!writable && is_shared_writable(tensor_of(object).content().get()))
+      checked(PyObject_CallMethod(out.get(), "setflags", "O", Py_False));
     return out.release();
   });
 }
