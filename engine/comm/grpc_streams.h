@@ -18,8 +18,8 @@ struct TlsIdentity {
   std::string listener_name = {};
 };
 
-/// Listens as listen_for_socket_streams; without encryption if there is no identity. kDevice if the
-/// module cannot be opened.
+/// As listen_for_socket_streams, with TLS if an identity is given. kDevice if the module cannot be
+/// opened.
 std::unique_ptr<StreamListener> listen_for_grpc_streams(const std::string& host, int port,
                                                         const std::optional<TlsIdentity>& identity);
 std::unique_ptr<StreamCaller> call_grpc_streams(std::optional<TlsIdentity> identity);

@@ -62,7 +62,7 @@ Socket listen_on(const std::string& host, int port);
 std::string own_address(const std::string& host);
 /// The numeric address of the interface that reaches another machine; "" if there is none.
 std::string address_towards(const std::string& host);
-/// The "host:port" of each numeric address of a "host:port". kPeer if there is no such host.
+/// The "host:port" of each numeric address of a "host:port". kPeer if the host is unknown.
 std::vector<std::string> numeric_addresses(const std::string& address);
 /// Connects to "host:port"; kPeer if there is no listener within the timeout.
 Socket connect_to(const std::string& address, std::chrono::milliseconds timeout = {});

@@ -1,7 +1,7 @@
 #pragma once
 // Streams of bytes between an end that listens and many that call. Sockets make them
-// (socket_streams.h), and gRPC with TLS (grpc_streams.h). Who may speak is settled above
-// (channel.h). Nothing here waits for a peer but `connect` and a full `send`.
+// (socket_streams.h), and gRPC with TLS (grpc_streams.h). Peers are authenticated by channel.h.
+// Only `connect` and a full `send` wait for a peer.
 
 #include <chrono>
 #include <cstddef>
